@@ -1,0 +1,7 @@
+//! Who is told what: cursors, notices, retention. Decisions only, no I/O.
+
+pub mod actor;
+pub mod cursor;
+pub mod notice;
+pub mod recording;
+pub mod retention;

@@ -1,0 +1,107 @@
+//! The operators' command line: `tidings`.
+//!
+//! Each verb is one file: its arguments, what it asks of the gateway, and the page that
+//! people see. The gateway's socket is the only way in; nothing here opens the database.
+
+mod args;
+mod backup;
+mod catalog;
+mod client;
+mod config;
+mod doctor;
+mod gateway_run;
+mod node_pages;
+mod nodes;
+mod notices;
+mod qr;
+mod quickstart;
+mod run_options;
+mod sample;
+mod scratch;
+mod session_pages;
+mod sessions;
+mod signals;
+mod signals_follow;
+mod state_files;
+mod status;
+mod suggest;
+mod watch;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use tidings_node::cli::logging::{self, DefaultLevel};
+use tidings_node::cli::{CommandError, CommonArgs, Output, usage};
+use tidings_protocol::session_api::{ApiError, ErrorType};
+
+use args::{Asking, Cli, Command, GatewayCommand};
+use client::Client;
+pub use run_options::{
+    DEFAULT_HTTP, DEFAULT_LISTEN, HttpOption, LocalNode, QuickstartEnd, QuickstartOptions,
+    RunOptions,
+};
+
+/// Runs the command that the process's arguments name, and gives its exit code.
+pub fn main() -> ExitCode {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let cli: Cli = match usage::parse(&arguments) {
+        Ok(cli) => cli,
+        Err(code) => return code,
+    };
+    let output = cli.common.output();
+    let Some(command) = cli.command else {
+        return usage::without_command::<Cli>(output);
+    };
+    logging::start(match command {
+        Command::Gateway(_) => DefaultLevel::Info,
+        _ => DefaultLevel::Warn,
+    });
+    match run(command, &cli.common) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => error.report(output),
+    }
+}
+
+fn run(command: Command, common: &CommonArgs) -> Result<(), CommandError> {
+    match command {
+        Command::Quickstart(args) => quickstart::run(&args.into_options(common)?),
+        Command::Gateway(GatewayCommand::Run(args)) => gateway_run::run(args.into_options(common)?),
+        Command::Config(command) => config::run(command, common),
+        Command::Asking(command) => {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .map_err(|error| {
+                    let message = format!("the command cannot start: {error}");
+                    ApiError::new(ErrorType::Internal, message)
+                })?;
+            let mut context = Context {
+                client: Client::new(common)?,
+                output: common.output(),
+                common,
+            };
+            runtime.block_on(ask(command, &mut context))
+        }
+    }
+}
+
+/// What a command that asks the gateway works with.
+struct Context<'a> {
+    client: Client,
+    output: Output,
+    common: &'a CommonArgs,
+}
+
+async fn ask(command: Asking, context: &mut Context<'_>) -> Result<(), CommandError> {
+    match command {
+        Asking::Status => status::run(context).await,
+        Asking::Doctor(args) => doctor::run(args, context).await,
+        Asking::Backup(args) => backup::run(args, context).await,
+        Asking::Nodes(command) => nodes::run(command, context).await,
+        Asking::Catalog(command) => catalog::run(command, context).await,
+        Asking::Sessions(command) => sessions::run(command, context).await,
+        Asking::Watch(command) => watch::run(command, context).await,
+        Asking::Notices(command) => notices::run(command, context).await,
+        Asking::Signals(command) => signals::run(command, context).await,
+    }
+}

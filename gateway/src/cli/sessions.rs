@@ -1,0 +1,190 @@
+//! `tidings sessions`: threads taken into the gateway under a session key.
+
+use clap::{Args, Subcommand, value_parser};
+use tidings_node::cli::CommandError;
+use tidings_node::cli::common::catalog_parser;
+use tidings_protocol::session_api::{
+    Adopt, MAX_SESSIONS_PER_PAGE, Request, SessionRef, SessionsList, StatusQuery,
+};
+use tidings_protocol::{Catalog, SessionKey, ThreadId};
+
+use super::args::host_parser;
+use super::client::answer;
+use super::session_pages::{ShownEntry, adopted_page, list_page, show_page, status_page};
+use super::{Context, suggest};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum SessionsCommand {
+    /// Takes a thread into the gateway; from then on it is followed
+    Adopt(AdoptArgs),
+    /// Lists sessions, pinned and newest first
+    List(ListArgs),
+    /// Prints one session's entry
+    Show(SessionArgs),
+    /// Prints a session's state version, and what changed since another
+    Status(StatusArgs),
+}
+
+/// One session.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  tidings sessions show agent:main:main")]
+pub(super) struct SessionArgs {
+    /// The session, as `agent:<agent>:<rest>`, `global`, `cron:<job>` or `hook:<id>`
+    #[arg(value_name = "KEY")]
+    session: SessionKey,
+    /// The agent of a key that names none; else the default agent
+    #[arg(long)]
+    agent: Option<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  \
+    tidings sessions adopt claude local 0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9 \
+    --watch-by agent:main:main")]
+pub(super) struct AdoptArgs {
+    /// The family of the agent program
+    #[arg(value_parser = catalog_parser())]
+    catalog: Catalog,
+    /// The machine: `local`, a node's name or its id
+    #[arg(value_parser = host_parser())]
+    host: String,
+    /// The program's own id of the conversation, as `tidings catalog list` shows it
+    #[arg(value_name = "THREAD", value_parser = ThreadId::parse)]
+    thread_id: ThreadId,
+    /// The agent whose session it becomes; else the default agent
+    #[arg(long)]
+    agent: Option<String>,
+    /// A session that watches it from now on
+    #[arg(long, value_name = "KEY")]
+    watch_by: Option<SessionKey>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  tidings sessions list --host laptop --active-minutes 60")]
+pub(super) struct ListArgs {
+    /// Only of this agent
+    #[arg(long)]
+    agent: Option<String>,
+    /// Only those whose thread is on this machine: `local`, a node's name or its id
+    #[arg(long, value_parser = host_parser())]
+    host: Option<String>,
+    /// Only those that changed within this many minutes
+    #[arg(long, value_name = "MINUTES")]
+    active_minutes: Option<u32>,
+    /// The archived ones instead of the active ones
+    #[arg(long)]
+    archived: bool,
+    /// How many, at most 200
+    #[arg(long, value_name = "N",
+        value_parser = value_parser!(u32).range(1..=i64::from(MAX_SESSIONS_PER_PAGE)))]
+    limit: Option<u32>,
+    /// How many to pass over
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    offset: u32,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  \
+    tidings sessions status agent:main:main --changes-since 42")]
+pub(super) struct StatusArgs {
+    /// The session
+    #[arg(value_name = "KEY")]
+    session: SessionKey,
+    /// The agent of a key that names none; else the default agent
+    #[arg(long)]
+    agent: Option<String>,
+    /// With the events after this version
+    #[arg(long, value_name = "VERSION", allow_negative_numbers = true,
+        value_parser = value_parser!(i64).range(0..))]
+    changes_since: Option<i64>,
+}
+
+impl SessionArgs {
+    /// The session as requests name it.
+    pub(super) fn into_ref(self) -> SessionRef {
+        SessionRef {
+            session_key: self.session,
+            agent: self.agent,
+        }
+    }
+}
+
+pub(super) async fn run(
+    command: SessionsCommand,
+    context: &mut Context<'_>,
+) -> Result<(), CommandError> {
+    match command {
+        SessionsCommand::Adopt(args) => adopt(args, context).await,
+        SessionsCommand::List(args) => list(args, context).await,
+        SessionsCommand::Show(args) => show(args, context).await,
+        SessionsCommand::Status(args) => status(args, context).await,
+    }
+}
+
+async fn adopt(args: AdoptArgs, context: &mut Context<'_>) -> Result<(), CommandError> {
+    let adopt = Adopt {
+        catalog: args.catalog,
+        host: args.host,
+        thread_id: args.thread_id,
+        agent: args.agent,
+        watch_by: args.watch_by,
+    };
+    let client = &mut context.client;
+    match client
+        .ask(Request::Adopt(adopt.clone()), answer!(Adopt))
+        .await
+    {
+        Ok(adopted) => context.output.answer(&adopted, adopted_page),
+        Err(error) => Err(suggest::threads(client, error, &adopt).await.into()),
+    }
+}
+
+async fn list(args: ListArgs, context: &mut Context<'_>) -> Result<(), CommandError> {
+    let request = Request::SessionsList(SessionsList {
+        agent: args.agent,
+        host: args.host.clone(),
+        active_minutes: args.active_minutes,
+        archived: args.archived,
+        limit: args.limit,
+        offset: args.offset,
+    });
+    let client = &mut context.client;
+    match client.ask(request, answer!(SessionsList)).await {
+        Ok(sessions) => context.output.answer(&sessions, list_page),
+        Err(error) => Err(suggest::hosts(client, error, args.host.as_deref())
+            .await
+            .into()),
+    }
+}
+
+async fn show(args: SessionArgs, context: &mut Context<'_>) -> Result<(), CommandError> {
+    let session = args.into_ref();
+    let request = Request::SessionShow(session.clone());
+    let client = &mut context.client;
+    match client.ask(request, answer!(SessionShow)).await {
+        Ok(entry) => {
+            let shown = ShownEntry::of(*entry)?;
+            context.output.answer(&shown, show_page)
+        }
+        Err(error) => {
+            let key = session.session_key.as_str();
+            Err(suggest::sessions(client, error, key).await.into())
+        }
+    }
+}
+
+async fn status(args: StatusArgs, context: &mut Context<'_>) -> Result<(), CommandError> {
+    let query = StatusQuery {
+        session_key: args.session,
+        agent: args.agent,
+        changes_since: args.changes_since,
+        reader: None,
+    };
+    let key = query.session_key.clone();
+    let request = Request::SessionStatus(query);
+    let client = &mut context.client;
+    match client.ask(request, answer!(SessionStatus)).await {
+        Ok(status) => context.output.answer(&status, status_page),
+        Err(error) => Err(suggest::sessions(client, error, key.as_str()).await.into()),
+    }
+}

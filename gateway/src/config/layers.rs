@@ -1,0 +1,424 @@
+//! Layer over layer: defaults, `/etc/tidings/config.toml`, the state directory's
+//! `config.toml`, `--config`, then `TIDINGS__SECTION__KEY` of the environment.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use tidings_node::cli::nearest;
+use tidings_node::private_files::{self, FileError};
+use tidings_protocol::session_api::{ApiError, ErrorType};
+use toml::{Table, Value};
+
+use super::schema::Config;
+use crate::state::AgentId;
+
+/// A configuration file larger than this is none.
+const MAX_FILE_BYTES: u64 = 1024 * 1024;
+/// The beginning of every environment variable that sets a value.
+const ENVIRONMENT_PREFIX: &str = "TIDINGS__";
+
+/// Where the layers come from.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Layers {
+    /// Files, the weakest first; each may be absent.
+    pub optional_files: Vec<PathBuf>,
+    /// The file of `--config`; it must be there.
+    pub given_file: Option<PathBuf>,
+    /// Environment variables.
+    pub environment: Vec<(String, String)>,
+}
+
+/// Where a value came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// This build.
+    Default,
+    /// A file.
+    File(PathBuf),
+    /// An environment variable.
+    Environment(String),
+}
+
+/// One value, with its key and where it came from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Setting {
+    /// Its key, sections first: `signals.maxAge`.
+    pub key: String,
+    /// Its value.
+    pub value: Value,
+    /// Where it came from.
+    pub origin: Origin,
+}
+
+/// The effective configuration.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Configuration {
+    /// The values.
+    pub config: Config,
+    /// Each value with its origin, by key.
+    pub settings: Vec<Setting>,
+}
+
+/// Why there is no effective configuration. All of it is the operator's to mend.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// A file cannot be read.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// A file, or a variable, says something that cannot be meant.
+    #[error("{origin}: {message}")]
+    Invalid {
+        /// Which.
+        origin: Origin,
+        /// What is wrong, with its place.
+        message: String,
+        /// What was perhaps meant.
+        hint: Option<String>,
+    },
+}
+
+impl Layers {
+    /// The layers of a gateway with this state directory.
+    #[must_use]
+    pub fn of_this_process(state_dir: &Path, given_file: Option<PathBuf>) -> Self {
+        Self {
+            optional_files: vec![
+                PathBuf::from("/etc/tidings/config.toml"),
+                state_dir.join("config.toml"),
+            ],
+            given_file,
+            environment: std::env::vars_os()
+                .filter_map(|(name, value)| {
+                    Some((name.into_string().ok()?, value.into_string().ok()?))
+                })
+                .collect(),
+        }
+    }
+
+    /// Reads all layers: the whole of them, or an error.
+    pub fn load(&self) -> Result<Configuration, ConfigError> {
+        let mut merged = Merged::defaults();
+        for file in &self.optional_files {
+            match private_files::read(file, MAX_FILE_BYTES) {
+                Err(error) if error.is_not_found() => {}
+                content => merged.add_file(file, &content?)?,
+            }
+        }
+        if let Some(file) = &self.given_file {
+            merged.add_file(file, &private_files::read(file, MAX_FILE_BYTES)?)?;
+        }
+        for (name, value) in &self.environment {
+            if let Some(path) = strip_prefix_ignoring_case(name, ENVIRONMENT_PREFIX) {
+                merged.add_variable(name, path, value)?;
+            }
+        }
+        merged.finish()
+    }
+}
+
+/// The values so far, by key.
+struct Merged {
+    values: BTreeMap<String, (Value, Origin)>,
+}
+
+impl Merged {
+    fn defaults() -> Self {
+        let table = Table::try_from(Config::default()).unwrap_or_default();
+        let mut merged = Self {
+            values: BTreeMap::new(),
+        };
+        merged.add_table(table, &Origin::Default);
+        merged
+    }
+
+    fn add_table(&mut self, table: Table, origin: &Origin) {
+        for (key, value) in leaves("", table) {
+            self.values.insert(key, (value, origin.clone()));
+        }
+    }
+
+    fn add_file(&mut self, path: &Path, content: &[u8]) -> Result<(), ConfigError> {
+        let origin = Origin::File(path.to_owned());
+        let text = std::str::from_utf8(content)
+            .map_err(|_| invalid(&origin, "it is not UTF-8".to_owned()))?;
+        // Alone against the schema: so the error names this file and its line.
+        let table =
+            toml::from_str::<Table>(text).map_err(|error| invalid(&origin, place(text, &error)))?;
+        toml::from_str::<Config>(text).map_err(|error| invalid(&origin, place(text, &error)))?;
+        self.add_table(table, &origin);
+        Ok(())
+    }
+
+    fn add_variable(&mut self, name: &str, path: &str, text: &str) -> Result<(), ConfigError> {
+        let origin = Origin::Environment(name.to_owned());
+        let wanted = path.replace("__", ".");
+        let known: Vec<&str> = self.values.keys().map(String::as_str).collect();
+        let Some(key) = known.iter().find(|key| key.eq_ignore_ascii_case(&wanted)) else {
+            return Err(ConfigError::Invalid {
+                origin,
+                message: "there is no such key".to_owned(),
+                hint: nearest::nearest(&wanted, &known).map(|key| format!("did you mean {key}?")),
+            });
+        };
+        let key = (*key).to_owned();
+        // `50000` and `true` are themselves, everything else is text.
+        let value = toml::from_str::<Table>(&format!("value = {text}"))
+            .ok()
+            .and_then(|mut table| table.remove("value"))
+            .unwrap_or_else(|| Value::String(text.to_owned()));
+        let mut alone = Table::new();
+        insert(&mut alone, &key, value.clone());
+        Config::deserialize(alone).map_err(|error| invalid(&origin, error.message().to_owned()))?;
+        self.values.insert(key, (value, origin));
+        Ok(())
+    }
+
+    fn finish(self) -> Result<Configuration, ConfigError> {
+        let mut table = Table::new();
+        for (key, (value, _)) in &self.values {
+            insert(&mut table, key, value.clone());
+        }
+        let config = Config::deserialize(table)
+            .map_err(|error| invalid(&Origin::Default, error.message().to_owned()))?;
+        let setting = |(key, (value, origin))| Setting { key, value, origin };
+        let configuration = Configuration {
+            config,
+            settings: self.values.into_iter().map(setting).collect(),
+        };
+        configuration.check()?;
+        Ok(configuration)
+    }
+}
+
+impl Configuration {
+    /// What the types alone cannot say.
+    fn check(&self) -> Result<(), ConfigError> {
+        match AgentId::parse(&self.config.agents.default) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(self.wrong("agents.default", &error)),
+        }
+    }
+
+    fn wrong(&self, key: &str, message: &dyn fmt::Display) -> ConfigError {
+        let setting = self.settings.iter().find(|setting| setting.key == key);
+        let origin = setting.map_or(Origin::Default, |setting| setting.origin.clone());
+        invalid(&origin, format!("{key}: {message}"))
+    }
+}
+
+fn invalid(origin: &Origin, message: String) -> ConfigError {
+    ConfigError::Invalid {
+        origin: origin.clone(),
+        hint: meant(&message),
+        message,
+    }
+}
+
+/// The nearest of the names that an unknown field's error lists.
+fn meant(message: &str) -> Option<String> {
+    let (_, rest) = message.split_once("unknown field `")?;
+    let mut quoted = rest.split('`');
+    let given = quoted.next()?;
+    let names: Vec<&str> = quoted.skip(1).step_by(2).collect();
+    nearest::nearest(given, &names).map(|name| format!("did you mean {name}?"))
+}
+
+/// The error's message with the line it is about.
+fn place(text: &str, error: &toml::de::Error) -> String {
+    let message = error.message();
+    match error.span() {
+        Some(span) => {
+            let before = text.get(..span.start).unwrap_or_default();
+            format!("line {}: {message}", before.matches('\n').count() + 1)
+        }
+        None => message.to_owned(),
+    }
+}
+
+/// Every value of a table with its key, sections first.
+fn leaves(section: &str, table: Table) -> Vec<(String, Value)> {
+    let mut found = Vec::new();
+    for (name, value) in table {
+        let key = if section.is_empty() {
+            name
+        } else {
+            format!("{section}.{name}")
+        };
+        match value {
+            Value::Table(inner) => found.extend(leaves(&key, inner)),
+            value => found.push((key, value)),
+        }
+    }
+    found
+}
+
+fn insert(table: &mut Table, key: &str, value: Value) {
+    match key.split_once('.') {
+        None => {
+            table.insert(key.to_owned(), value);
+        }
+        Some((section, rest)) => {
+            let inner = table
+                .entry(section)
+                .or_insert_with(|| Value::Table(Table::new()));
+            if let Value::Table(inner) = inner {
+                insert(inner, rest, value);
+            }
+        }
+    }
+}
+
+fn strip_prefix_ignoring_case<'a>(text: &'a str, prefix: &str) -> Option<&'a str> {
+    let head = text.get(..prefix.len())?;
+    head.eq_ignore_ascii_case(prefix)
+        .then(|| &text[prefix.len()..])
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::File(path) => write!(f, "{}", path.display()),
+            Self::Environment(name) => f.write_str(name),
+        }
+    }
+}
+
+impl From<ConfigError> for ApiError {
+    fn from(error: ConfigError) -> Self {
+        let answer = Self::new(ErrorType::Configuration, error.to_string());
+        match error {
+            ConfigError::Invalid {
+                hint: Some(hint), ..
+            } => answer.with_hint(hint),
+            _ => answer.with_hint("tidings config show --origin says what is in force"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Scratch(tempfile::TempDir);
+
+    impl Scratch {
+        fn new() -> Self {
+            Self(tempfile::tempdir().expect("scratch"))
+        }
+
+        fn file(&self, name: &str, content: &str) -> PathBuf {
+            let path = self.0.path().join(name);
+            std::fs::write(&path, content).expect("file");
+            path
+        }
+    }
+
+    fn variables(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+        let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        pairs.iter().map(own).collect()
+    }
+
+    #[test]
+    fn the_documented_defaults_hold_where_nobody_says_otherwise() {
+        let config = Layers::default().load().expect("defaults").config;
+        assert_eq!(config.agents.default, "main");
+        assert_eq!(config.signals.max_age.to_string(), "30d");
+        assert_eq!(config.signals.max_rows, 50_000);
+    }
+
+    #[test]
+    fn a_later_layer_wins_value_by_value_and_each_value_says_where_it_came_from() {
+        let scratch = Scratch::new();
+        let weak = scratch.file("weak.toml", "[signals]\nmaxAge = \"1d\"\nmaxRows = 1\n");
+        let strong = scratch.file("strong.toml", "signals.maxRows = 2\n");
+        let layers = Layers {
+            optional_files: vec![weak.clone(), scratch.0.path().join("absent.toml")],
+            given_file: Some(strong.clone()),
+            environment: variables(&[("Tidings__Agents__DEFAULT", "ops"), ("HOME", "/x")]),
+        };
+        let loaded = layers.load().expect("loads");
+        let origins: Vec<(&str, String)> = loaded
+            .settings
+            .iter()
+            .map(|setting| (setting.key.as_str(), setting.origin.to_string()))
+            .collect();
+        assert_eq!(
+            origins,
+            [
+                ("agents.default", "Tidings__Agents__DEFAULT".to_owned()),
+                ("signals.maxAge", weak.display().to_string()),
+                ("signals.maxRows", strong.display().to_string()),
+            ]
+        );
+        assert_eq!(loaded.config.signals.max_rows, 2);
+        assert_eq!(loaded.config.agents.default, "ops");
+    }
+
+    #[test]
+    fn what_cannot_be_meant_names_its_place_and_what_was_perhaps_meant() {
+        let scratch = Scratch::new();
+        for (content, message, hint) in [
+            (
+                "[signals]\nmaxAg = \"1d\"\n",
+                "line 2: unknown field `maxAg`",
+                "did you mean maxAge?",
+            ),
+            (
+                "[signal]\n",
+                "line 1: unknown field `signal`",
+                "did you mean signals?",
+            ),
+            (
+                "[signals]\nmaxAge = \"soon\"\n",
+                "line 2: a duration is",
+                "config show",
+            ),
+            ("[signals\n", "line 1:", "config show"),
+            (
+                "agents.default = \"a:b\"\n",
+                "agents.default: an agent id",
+                "config show",
+            ),
+            ("signals.maxRows = -1\n", "line 1:", "config show"),
+        ] {
+            let layers = Layers {
+                given_file: Some(scratch.file("c.toml", content)),
+                ..Layers::default()
+            };
+            let error = ApiError::from(layers.load().expect_err(content));
+            assert_eq!(error.error_type, ErrorType::Configuration);
+            assert!(
+                error.message.contains(message),
+                "{content}: {}",
+                error.message
+            );
+            assert!(error.message.contains("c.toml"), "{}", error.message);
+            let given = error.hint.unwrap_or_default();
+            assert!(given.contains(hint), "{content}: {given}");
+        }
+    }
+
+    #[test]
+    fn a_variable_without_a_key_and_a_file_that_is_not_there_are_named() {
+        let layers = Layers {
+            environment: variables(&[("TIDINGS__SIGNALS__MAXROW", "1")]),
+            ..Layers::default()
+        };
+        let error = ApiError::from(layers.load().expect_err("no such key"));
+        assert_eq!(
+            error.message,
+            "TIDINGS__SIGNALS__MAXROW: there is no such key"
+        );
+        assert_eq!(error.hint.as_deref(), Some("did you mean signals.maxRows?"));
+        let layers = Layers {
+            given_file: Some(PathBuf::from("/nowhere/config.toml")),
+            ..Layers::default()
+        };
+        let error = layers.load().expect_err("absent").to_string();
+        assert!(error.contains("/nowhere/config.toml"), "{error}");
+    }
+}

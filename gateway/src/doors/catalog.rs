@@ -1,0 +1,170 @@
+//! Requests that the nodes answer: which threads there are, and adopting one.
+
+use std::time::Duration;
+
+use tidings_node::connection::REQUEST_DEADLINE;
+use tidings_protocol::session_api::{
+    Adopt, Adopted, ApiError, CatalogList, CatalogThread, CatalogThreads, ErrorType, HostError,
+};
+use tidings_protocol::wire::Message;
+use tidings_protocol::wire::messages::{CatalogPage, MAX_CATALOG_PAGE, OpenThread, Thread};
+use tokio::task::JoinSet;
+
+use super::Service;
+use super::nodes::find;
+use crate::nodes::RequestError;
+use crate::state::{NewAdoption, NodeRecord, NodeStanding};
+
+/// The most threads listed of one node: beyond that nobody reads a list.
+const MAX_THREADS_PER_NODE: usize = 20_000;
+/// How long a node may take to read a thread to its end: a long transcript has gigabytes.
+const OPEN_DEADLINE: Duration = Duration::from_mins(2);
+
+impl Service {
+    pub(super) async fn catalog_list(&self, list: CatalogList) -> Result<CatalogThreads, ApiError> {
+        let nodes = match &list.host {
+            Some(name) => vec![self.node_named(name).await?],
+            None => self.active_nodes().await?,
+        };
+        let mut asking = JoinSet::new();
+        for node in nodes {
+            let (service, list) = (self.clone(), list.clone());
+            asking.spawn(async move {
+                let threads = service.threads_of(&node, &list).await;
+                (node, threads)
+            });
+        }
+        let mut answer = CatalogThreads {
+            threads: Vec::new(),
+            errors: Vec::new(),
+        };
+        while let Some(asked) = asking.join_next().await {
+            let (node, threads) = asked.map_err(|error| {
+                ApiError::new(ErrorType::Internal, format!("a look-up failed: {error}"))
+            })?;
+            match threads {
+                Ok(mut threads) => answer.threads.append(&mut threads),
+                Err(error) => answer.errors.push(HostError {
+                    host: node.host,
+                    node: node.host_name,
+                    message: error.message,
+                }),
+            }
+        }
+        answer
+            .threads
+            .sort_by(|a, b| (b.updated_at, &a.path).cmp(&(a.updated_at, &b.path)));
+        answer.errors.sort_by(|a, b| a.node.cmp(&b.node));
+        Ok(answer)
+    }
+
+    async fn threads_of(
+        &self,
+        node: &NodeRecord,
+        list: &CatalogList,
+    ) -> Result<Vec<CatalogThread>, ApiError> {
+        let mut threads = Vec::new();
+        loop {
+            let request = Message::CatalogPage(CatalogPage {
+                catalog: list.catalog,
+                offset: u32::try_from(threads.len()).unwrap_or(u32::MAX),
+                limit: MAX_CATALOG_PAGE,
+                titles: list.titles,
+            });
+            let answer = self
+                .nodes
+                .presences
+                .request(&node.host, request, REQUEST_DEADLINE)
+                .await
+                .map_err(|error| unreachable(node, error))?;
+            let Message::CatalogThreads(page) = answer else {
+                return Err(odd_answer(node, &answer));
+            };
+            let more = page.more && !page.threads.is_empty();
+            threads.extend(self.with_adoptions(node, page.threads).await?);
+            if !more || threads.len() >= MAX_THREADS_PER_NODE {
+                return Ok(threads);
+            }
+        }
+    }
+
+    async fn with_adoptions(
+        &self,
+        node: &NodeRecord,
+        threads: Vec<Thread>,
+    ) -> Result<Vec<CatalogThread>, ApiError> {
+        let sources = threads
+            .iter()
+            .map(|thread| (thread.catalog, thread.thread_id.clone()))
+            .collect();
+        let adopted = self
+            .nodes
+            .state
+            .adopted_as(node.host.clone(), sources)
+            .await?;
+        let row =
+            |(thread, adopted): (Thread, Option<crate::state::SessionAddress>)| CatalogThread {
+                catalog: thread.catalog,
+                host: node.host.clone(),
+                node: node.host_name.clone(),
+                thread_id: thread.thread_id,
+                path: thread.path,
+                cwd: thread.cwd,
+                title: thread.title,
+                updated_at: thread.updated_at,
+                size_bytes: thread.size_bytes,
+                adopted_as: adopted.map(|session| session.key().clone()),
+            };
+        Ok(threads.into_iter().zip(adopted).map(row).collect())
+    }
+
+    pub(super) async fn adopt(&self, adopt: Adopt) -> Result<Adopted, ApiError> {
+        let node = self.node_named(&adopt.host).await?;
+        let agent = self.agent(adopt.agent.as_deref())?;
+        let request = Message::OpenThread(OpenThread {
+            catalog: adopt.catalog,
+            thread_id: adopt.thread_id,
+        });
+        let answer = self
+            .nodes
+            .presences
+            .request(&node.host, request, OPEN_DEADLINE)
+            .await
+            .map_err(|error| unreachable(&node, error))?;
+        let Message::ThreadOpened(opened) = answer else {
+            return Err(odd_answer(&node, &answer));
+        };
+        let adoption = NewAdoption {
+            agent,
+            host: node.host,
+            opened: *opened,
+            watch_by: adopt.watch_by,
+        };
+        Ok(self.nodes.state.adopt(adoption).await?)
+    }
+
+    /// The active node of this id or host name.
+    pub(super) async fn node_named(&self, name: &str) -> Result<NodeRecord, ApiError> {
+        find("host", name, &self.active_nodes().await?)
+    }
+
+    async fn active_nodes(&self) -> Result<Vec<NodeRecord>, ApiError> {
+        let mut nodes = self.nodes.state.nodes().await?;
+        nodes.retain(|node| node.standing == NodeStanding::Active);
+        Ok(nodes)
+    }
+}
+
+fn unreachable(node: &NodeRecord, error: RequestError) -> ApiError {
+    if let RequestError::Failed(error) = error {
+        return error;
+    }
+    let message = format!("{} cannot be asked: {error}", node.host_name);
+    ApiError::new(ErrorType::Unavailable, message)
+        .with_hint("start its agent there: tidings-node run")
+}
+
+fn odd_answer(node: &NodeRecord, answer: &Message) -> ApiError {
+    let message = format!("{} answered with {}", node.host_name, answer.name());
+    ApiError::new(ErrorType::Internal, message)
+}

@@ -1,0 +1,91 @@
+//! Requests about sessions and watches.
+
+use tidings_protocol::session_api::{
+    ApiError, MAX_SESSIONS_PER_PAGE, SessionEntry, SessionRef, SessionStatus, Sessions,
+    SessionsList, StatusQuery, WatchPair, WatchRemoved, Watched,
+};
+
+use super::Service;
+use crate::state::{SessionsPage, Shelf, StatusRead};
+use crate::upstream::trust::{LinkStanding, NodePresence, upstream_status};
+
+impl Service {
+    pub(super) async fn sessions_list(&self, list: SessionsList) -> Result<Sessions, ApiError> {
+        let host = match list.host {
+            Some(name) => Some(self.node_named(&name).await?.host),
+            None => None,
+        };
+        let agent = match list.agent {
+            Some(name) => Some(self.agent(Some(&name))?),
+            None => None,
+        };
+        let since = |minutes: u32| self.nodes.clock.now() - i64::from(minutes) * 60_000;
+        let page = SessionsPage {
+            agent,
+            host,
+            updated_since: list.active_minutes.map(since),
+            shelf: if list.archived {
+                Shelf::Archived
+            } else {
+                Shelf::Active
+            },
+            limit: list
+                .limit
+                .unwrap_or(MAX_SESSIONS_PER_PAGE)
+                .min(MAX_SESSIONS_PER_PAGE),
+            offset: list.offset,
+        };
+        Ok(self.nodes.state.sessions(page).await?)
+    }
+
+    pub(super) async fn session_show(&self, session: SessionRef) -> Result<SessionEntry, ApiError> {
+        let address = self.address(session.session_key, session.agent.as_deref())?;
+        Ok(self.nodes.state.session_entry(address).await?)
+    }
+
+    pub(super) async fn session_status(
+        &self,
+        query: StatusQuery,
+    ) -> Result<SessionStatus, ApiError> {
+        let session = self.address(query.session_key, query.agent.as_deref())?;
+        let read = StatusRead {
+            session: session.clone(),
+            changes_since: query.changes_since,
+            reader: query.reader,
+        };
+        let answer = self.nodes.state.session_status(read).await?;
+        let presence = match &answer.link {
+            Some(link) => self.node_presence(link).await,
+            None => NodePresence::Away,
+        };
+        Ok(SessionStatus {
+            upstream: upstream_status(session.key(), answer.link.as_ref(), presence),
+            ..answer.status
+        })
+    }
+
+    /// What the memory of connected nodes says about a link's node.
+    async fn node_presence(&self, link: &LinkStanding) -> NodePresence {
+        let Some(seen) = self.nodes.presences.seen(&link.host) else {
+            return NodePresence::Away;
+        };
+        if seen.stalled {
+            return NodePresence::Away;
+        }
+        let watched_at = match self.nodes.state.link(link.link).await {
+            Ok(Some(link)) => seen.observed_at(link.link, &link.path),
+            Ok(None) | Err(_) => None,
+        };
+        NodePresence::Here { watched_at }
+    }
+
+    pub(super) async fn watch_add(&self, pair: WatchPair) -> Result<Watched, ApiError> {
+        let target = self.address(pair.target, pair.target_agent.as_deref())?;
+        Ok(self.nodes.state.watch_add(pair.watcher, target).await?)
+    }
+
+    pub(super) async fn watch_remove(&self, pair: WatchPair) -> Result<WatchRemoved, ApiError> {
+        let target = self.address(pair.target, pair.target_agent.as_deref())?;
+        Ok(self.nodes.state.watch_remove(pair.watcher, target).await?)
+    }
+}

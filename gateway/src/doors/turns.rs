@@ -1,0 +1,61 @@
+//! Requests about a session's turn.
+
+use tidings_protocol::session_api::{
+    ApiError, ErrorType, LeaseRef, SessionRef, TurnBegun, TurnEnded, TurnMessage, TurnSettled,
+};
+
+use super::Service;
+use crate::state::{self, QueuedMessage, TurnToken};
+
+impl Service {
+    pub(super) async fn turn_begin(&self, session: SessionRef) -> Result<TurnBegun, ApiError> {
+        let speaker = self.address(session.session_key, session.agent.as_deref())?;
+        let begun = self.nodes.state.turn_begin(speaker).await?;
+        Ok(TurnBegun {
+            token: begun.token.map(|token| token.to_string()),
+            notices: begun.notices,
+            messages: begun.messages.into_iter().map(message).collect(),
+        })
+    }
+
+    pub(super) async fn turn_confirm(&self, lease: &LeaseRef) -> Result<TurnSettled, ApiError> {
+        let settled = self.nodes.state.turn_confirm(token(lease)?).await?;
+        Ok(counts(settled))
+    }
+
+    pub(super) async fn turn_release(&self, lease: &LeaseRef) -> Result<TurnSettled, ApiError> {
+        let settled = self.nodes.state.turn_release(token(lease)?).await?;
+        Ok(counts(settled))
+    }
+
+    pub(super) async fn turn_end(&self, session: SessionRef) -> Result<TurnEnded, ApiError> {
+        let session = self.address(session.session_key, session.agent.as_deref())?;
+        let ended = self.nodes.state.turn_end(session).await?;
+        Ok(TurnEnded { ended })
+    }
+}
+
+/// A token that could never have been handed out is refused; one that is merely unknown
+/// settles nothing, because its lease may have ended.
+fn token(lease: &LeaseRef) -> Result<TurnToken, ApiError> {
+    TurnToken::parse(&lease.token).ok_or_else(|| {
+        ApiError::new(ErrorType::InvalidRequest, "this is no token of a turn")
+            .with_hint("give the token that turn_begin answered, as it was")
+    })
+}
+
+fn message(message: QueuedMessage) -> TurnMessage {
+    TurnMessage {
+        id: message.id,
+        sender: message.sender,
+        body: message.body,
+        sent_at: message.sent_at,
+    }
+}
+
+fn counts(settled: state::TurnSettled) -> TurnSettled {
+    TurnSettled {
+        notices: settled.notices,
+        messages: settled.messages,
+    }
+}

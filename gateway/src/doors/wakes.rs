@@ -1,0 +1,120 @@
+//! The wake stream: each notice, as it becomes available to a watcher.
+
+use tidings_protocol::session_api::{Reply, Wake, Wakes};
+use tokio::sync::broadcast::{Receiver, error::RecvError};
+use tokio::sync::mpsc;
+
+use super::Service;
+use crate::state::{Effect, State, StateError};
+
+impl Service {
+    /// First one wake per notice available now, perhaps none, which says that the stream
+    /// stands; then each wake as it is committed.
+    pub(super) fn wakes_follow(&self) -> mpsc::Receiver<Reply> {
+        let (replies, receiver) = mpsc::channel(1);
+        let state = self.nodes.state.clone();
+        tokio::spawn(async move {
+            tokio::select! {
+                () = send_wakes(&state, &replies) => {}
+                () = replies.closed() => {}
+            }
+        });
+        receiver
+    }
+}
+
+/// Sends wakes until the state closes or cannot be read. Whoever reads too slowly to hear
+/// of each wake is told what is available then.
+async fn send_wakes(state: &State, replies: &mpsc::Sender<Reply>) {
+    // Subscribed before the look: what comes between the two is told twice, never not.
+    let mut effects = state.subscribe();
+    let mut next = Next::Afresh;
+    loop {
+        let reply = match next {
+            Next::Wake(wake) => Reply::Wakes(Wakes { wakes: vec![wake] }),
+            Next::Afresh => match available(state).await {
+                Ok(wakes) => Reply::Wakes(Wakes { wakes }),
+                Err(error) => {
+                    let _ = replies.send(Reply::Error(error.into())).await;
+                    return;
+                }
+            },
+            Next::End => return,
+        };
+        if replies.send(reply).await.is_err() {
+            return;
+        }
+        next = next_of(&mut effects).await;
+    }
+}
+
+/// What to send next.
+enum Next {
+    /// This wake.
+    Wake(Wake),
+    /// What is available now: some wakes were missed, or none has been told yet.
+    Afresh,
+    /// Nothing any more.
+    End,
+}
+
+async fn next_of(effects: &mut Receiver<Effect>) -> Next {
+    loop {
+        return match effects.recv().await {
+            Ok(Effect::Wake(wake)) => Next::Wake(Wake {
+                watcher: wake.watcher,
+                target: wake.target,
+            }),
+            Ok(_) => continue,
+            Err(RecvError::Lagged(_)) => Next::Afresh,
+            Err(RecvError::Closed) => Next::End,
+        };
+    }
+}
+
+async fn available(state: &State) -> Result<Vec<Wake>, StateError> {
+    let wakes = state.wakes().await?;
+    let wake = |wake: crate::state::Wake| Wake {
+        watcher: wake.watcher,
+        target: wake.target,
+    };
+    Ok(wakes.into_iter().map(wake).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use tidings_protocol::{NodeId, SessionKey};
+    use tokio::sync::broadcast;
+
+    use super::*;
+
+    fn wake(rest: &str) -> crate::state::Wake {
+        let key = |rest: &str| SessionKey::parse(&format!("agent:main:{rest}")).expect("key");
+        crate::state::Wake {
+            watcher: key(rest),
+            target: key("target"),
+        }
+    }
+
+    #[tokio::test]
+    async fn whoever_missed_a_wake_is_told_afresh_and_then_goes_on() {
+        let (effects, mut receiver) = broadcast::channel(2);
+        let node = NodeId::parse(&"07".repeat(16)).expect("node id");
+        let tell = |effect| effects.send(effect).expect("a receiver");
+        tell(Effect::NodeChanged { node });
+        tell(Effect::Wake(wake("a")));
+        let next = next_of(&mut receiver).await;
+        assert!(matches!(next, Next::Wake(next) if next.watcher == wake("a").watcher));
+
+        for rest in ["b", "c", "d"] {
+            tell(Effect::Wake(wake(rest)));
+        }
+        assert!(matches!(next_of(&mut receiver).await, Next::Afresh));
+        let next = next_of(&mut receiver).await;
+        assert!(matches!(next, Next::Wake(next) if next.watcher == wake("c").watcher));
+
+        drop(effects);
+        assert!(matches!(next_of(&mut receiver).await, Next::Wake(_)));
+        assert!(matches!(next_of(&mut receiver).await, Next::End));
+    }
+}

@@ -1,0 +1,257 @@
+//! The daemon: everything that runs between taking the state directory and giving it back.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tidings_node::clock::Clock;
+use tidings_node::connection::{Agent, ConnectionState};
+use tidings_node::discover::RootSet;
+use tidings_node::held_dir::{HeldDir, HoldError, Holder};
+use tidings_node::local::socket::{self, GATEWAY_SOCKET, SocketError};
+use tidings_protocol::EpochMs;
+use tidings_protocol::session_api::{ApiError, ErrorType};
+use tokio::sync::{mpsc, watch};
+use tokio::task::{JoinHandle, JoinSet};
+
+use crate::config::Config;
+use crate::doors::{GatewayInfo, Service};
+use crate::local_node::LocalNodeError;
+use crate::nodes::authority::{Authority, AuthorityError};
+use crate::nodes::listener::{self, ListenError};
+use crate::nodes::{NodeContext, Presences};
+use crate::sessions::projection;
+use crate::state::{Health, OpenError, State, StateError, StateOptions};
+use crate::{effects, local_node, upkeep};
+
+/// What a gateway needs to run.
+#[derive(Debug)]
+pub struct GatewayOptions {
+    /// Its state directory.
+    pub state_dir: PathBuf,
+    /// Where nodes connect.
+    pub listen: SocketAddr,
+    /// The roots of the embedded node agent; `None` for a gateway without one.
+    pub local_roots: Option<RootSet>,
+    /// The configuration, and each that takes its place while the gateway runs.
+    pub config: watch::Receiver<Arc<Config>>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+}
+
+/// A running gateway.
+pub struct Gateway {
+    listen: SocketAddr,
+    socket: PathBuf,
+    state: State,
+    stop: watch::Sender<bool>,
+    tasks: JoinSet<()>,
+    local: Option<(Agent, JoinHandle<()>)>,
+    // Given back last.
+    state_dir: HeldDir,
+}
+
+/// Why a gateway cannot start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The state directory cannot be held.
+    #[error(transparent)]
+    Hold(#[from] HoldError),
+    /// The database cannot be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The certificate authority cannot be read.
+    #[error(transparent)]
+    Authority(#[from] AuthorityError),
+    /// The QUIC endpoint cannot be opened.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    /// The socket cannot be opened.
+    #[error(transparent)]
+    Socket(#[from] SocketError),
+    /// The embedded node agent cannot start.
+    #[error("the node agent of this machine: {0}")]
+    LocalNode(#[from] LocalNodeError),
+}
+
+impl From<StartError> for ApiError {
+    fn from(error: StartError) -> Self {
+        let (error_type, hint) = match &error {
+            StartError::Hold(HoldError::Held { .. }) => (
+                ErrorType::Unavailable,
+                "use it (tidings status), stop it, or give this one another --state-dir",
+            ),
+            StartError::Hold(_) => (ErrorType::CannotCreate, "give another --state-dir"),
+            StartError::Open(OpenError::DiskFull { .. } | OpenError::Locked { .. }) => (
+                ErrorType::TryLater,
+                "free some space, or end the other process",
+            ),
+            StartError::Open(OpenError::NotWritable { .. }) => (
+                ErrorType::CannotCreate,
+                "check the owner and permissions of the directory",
+            ),
+            StartError::Open(_) => (
+                ErrorType::InvalidData,
+                "restore a backup, or start afresh with another --state-dir",
+            ),
+            StartError::Listen(ListenError::Bind { .. }) => {
+                (ErrorType::Unavailable, "give another --listen address")
+            }
+            StartError::Socket(SocketError::PathTooLong { .. }) => {
+                (ErrorType::Configuration, "use a shorter --state-dir")
+            }
+            StartError::Authority(_)
+            | StartError::Listen(_)
+            | StartError::Socket(_)
+            | StartError::LocalNode(_) => (ErrorType::CannotCreate, "see the message"),
+        };
+        Self::new(error_type, error.to_string()).with_hint(hint)
+    }
+}
+
+impl Gateway {
+    /// Starts a gateway; it is ready when this returns.
+    pub async fn start(options: GatewayOptions) -> Result<Self, StartError> {
+        let state_dir = HeldDir::hold(&options.state_dir, Holder::Gateway)?;
+        let clock = options.clock;
+        let state = open_state(state_dir.path(), clock.clone()).await?;
+        let context = Arc::new(NodeContext {
+            state: state.clone(),
+            presences: Presences::new(clock.clone()),
+            authority: Authority::load_or_create(state_dir.path(), clock.now())?,
+            clock: clock.clone(),
+        });
+        let endpoint = listener::listen(&context, options.listen)?;
+        let listen = endpoint.local_addr().map_err(|source| ListenError::Bind {
+            address: options.listen,
+            source,
+        })?;
+        let socket = state_dir.path().join(GATEWAY_SOCKET);
+        let door = socket::bind(socket.clone())?;
+        let service = Service::new(
+            context.clone(),
+            GatewayInfo {
+                state_dir: state_dir.path().to_owned(),
+                listen,
+                started_at: clock.now(),
+                config: options.config.clone(),
+            },
+        );
+
+        let (stop, stopped) = watch::channel(false);
+        let (projections, changed) = mpsc::channel(projection::QUEUE);
+        let mut tasks = JoinSet::new();
+        let dir = state_dir.path().to_owned();
+        tasks.spawn(projection::follow(state.clone(), dir, changed));
+        let effects = effects::pass_on(context.clone(), state.subscribe(), projections.clone());
+        tasks.spawn(until(stopped.clone(), effects));
+        let log = upkeep::keep_log(state.clone(), clock.clone(), options.config);
+        tasks.spawn(until(stopped.clone(), log));
+        let leases = upkeep::keep_leases(state.clone(), clock.clone());
+        tasks.spawn(until(stopped.clone(), leases));
+        let leaf = listener::keep_leaf_fresh(endpoint.clone(), context.clone());
+        tasks.spawn(until(stopped.clone(), leaf));
+        tasks.spawn(listener::accept(endpoint, context.clone(), stopped.clone()));
+        tasks.spawn(socket::serve(door, Arc::new(service), stopped));
+        effects::all_projections(&context, &projections).await;
+        let local = match options.local_roots {
+            Some(roots) => Some(local_node::start(&context, &state_dir, listen, roots).await?),
+            None => None,
+        };
+        Ok(Self {
+            listen,
+            socket,
+            state,
+            stop,
+            tasks,
+            local,
+            state_dir,
+        })
+    }
+
+    /// Where nodes connect.
+    pub fn listen(&self) -> SocketAddr {
+        self.listen
+    }
+
+    /// The Unix socket.
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    /// The state directory.
+    pub fn state_dir(&self) -> &Path {
+        self.state_dir.path()
+    }
+
+    /// Waits until the node agent of this machine is connected.
+    pub async fn local_node_connected(&self) -> Result<(), ApiError> {
+        let gone = || ApiError::new(ErrorType::Internal, "this machine's node agent has ended");
+        let Some((agent, _)) = &self.local else {
+            return Err(gone());
+        };
+        let mut state = agent.connection();
+        let connected =
+            |(state, _): &(ConnectionState, EpochMs)| matches!(state, ConnectionState::Connected);
+        state.wait_for(connected).await.map_err(|_| gone())?;
+        Ok(())
+    }
+
+    /// Waits until the database can no longer be trusted: then the process must end.
+    pub async fn failed(&self) -> Arc<StateError> {
+        let mut health = self.state.health();
+        loop {
+            if let Health::Failed(error) = &*health.borrow_and_update() {
+                return error.clone();
+            }
+            if health.changed().await.is_err() {
+                return Arc::new(StateError::Closed);
+            }
+        }
+    }
+
+    /// Ends the gateway gracefully: what is committed stays, the nodes are told.
+    pub async fn stop(mut self) {
+        if let Some((agent, task)) = self.local.take() {
+            agent.stop();
+            let _ = task.await;
+        }
+        self.stop.send_replace(true);
+        while self.tasks.join_next().await.is_some() {}
+        let _ = std::fs::remove_file(&self.socket);
+        self.state.close().await;
+    }
+}
+
+impl std::fmt::Debug for Gateway {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Gateway")
+            .field("listen", &self.listen)
+            .field("state_dir", &self.state_dir)
+            .finish_non_exhaustive()
+    }
+}
+
+async fn open_state(dir: &Path, clock: Arc<dyn Clock>) -> Result<State, OpenError> {
+    let options = StateOptions {
+        directory: dir.to_owned(),
+        clock,
+    };
+    let path = dir.to_owned();
+    match tokio::task::spawn_blocking(move || State::open(&options)).await {
+        Ok(opened) => opened,
+        Err(error) => Err(OpenError::Failed {
+            path,
+            detail: error.to_string(),
+        }),
+    }
+}
+
+/// Runs `task` until `stopped`.
+async fn until(mut stopped: watch::Receiver<bool>, task: impl Future<Output = ()>) {
+    tokio::select! {
+        () = task => {}
+        _ = stopped.changed() => {}
+    }
+}

@@ -1,0 +1,18 @@
+//! The gateway: the state database, signals and notices, nodes and certificates, and the
+//! operator's command line.
+#![forbid(unsafe_code)]
+
+pub mod awareness;
+pub mod cli;
+pub mod config;
+pub mod doors;
+mod effects;
+mod gateway;
+mod local_node;
+pub mod nodes;
+pub mod sessions;
+pub mod state;
+mod upkeep;
+pub mod upstream;
+
+pub use gateway::{Gateway, GatewayOptions, StartError};

@@ -1,0 +1,3 @@
+//! The session store beside the database: its readable projection.
+
+pub mod projection;

@@ -1,0 +1,204 @@
+//! Moves what is committed from the write-ahead log into the database file.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rusqlite::Connection;
+
+use super::fault::{Fault, failure};
+use super::hub::Hub;
+use crate::state::Health;
+
+/// After how many changed rows the log is moved: some 10 MB of it, as rows go. Each move
+/// costs an fsync that the writer's own has to share the disk with.
+const ROWS_PER_CHECKPOINT: u64 = 8_000;
+/// How large the log may grow before the writer cuts it. It grows when a reader holds on
+/// to an old state for long.
+const MAX_WAL_BYTES: u64 = 64 * 1024 * 1024;
+/// How much more it may grow before a cut that failed is tried again.
+const WAL_GRACE_BYTES: u64 = 16 * 1024 * 1024;
+/// How many changed rows may have come since the last move when the log is cut: the writer
+/// moves what is left itself, while everybody waits.
+const ROWS_LEFT_TO_CUT: u64 = 2_000;
+/// How long the writer waits for readers when it cuts the log: they read short pages.
+const CUT_PATIENCE: Duration = Duration::from_millis(10);
+/// How long any connection waits for another process that holds the database.
+pub(crate) const BUSY_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Tells the checkpoint thread that there is something to move.
+pub(crate) struct CheckpointSignal {
+    wanted: Mutex<Wanted>,
+    changed: Condvar,
+    /// While the checkpoint thread has something to do or does it.
+    moving: AtomicBool,
+    /// How many rows had been changed when the last move was asked for.
+    moved_at: AtomicU64,
+    /// How large the log is to be when it is cut.
+    cut_above: AtomicU64,
+}
+
+#[derive(Default, Clone, Copy)]
+struct Wanted {
+    checkpoint: bool,
+    stop: bool,
+}
+
+impl CheckpointSignal {
+    pub(crate) fn new() -> Self {
+        Self {
+            wanted: Mutex::default(),
+            changed: Condvar::new(),
+            moving: AtomicBool::new(false),
+            moved_at: AtomicU64::new(0),
+            cut_above: AtomicU64::new(MAX_WAL_BYTES),
+        }
+    }
+
+    /// After a commit on the writer's connection, which has changed this many rows so far.
+    pub(crate) fn committed(
+        &self,
+        rows: u64,
+        writer: &Connection,
+        database: &Path,
+    ) -> rusqlite::Result<()> {
+        let since_move = rows - self.moved_at.load(Ordering::Relaxed);
+        let too_large = wal_bytes(database) > self.cut_above.load(Ordering::Relaxed);
+        if self.moving.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        if too_large && since_move <= ROWS_LEFT_TO_CUT {
+            return self.cut(writer, database);
+        }
+        if too_large || since_move >= ROWS_PER_CHECKPOINT {
+            self.moved_at.store(rows, Ordering::Relaxed);
+            self.moving.store(true, Ordering::Release);
+            self.set(|wanted| wanted.checkpoint = true);
+        }
+        Ok(())
+    }
+
+    fn cut(&self, writer: &Connection, database: &Path) -> rusqlite::Result<()> {
+        let limit = match cut_wal(writer)? {
+            Cut::Done => MAX_WAL_BYTES,
+            Cut::InUse => wal_bytes(database).saturating_add(WAL_GRACE_BYTES),
+        };
+        self.cut_above.store(limit, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn set(&self, change: impl FnOnce(&mut Wanted)) {
+        change(&mut self.wanted.lock().unwrap_or_else(PoisonError::into_inner));
+        self.changed.notify_one();
+    }
+
+    /// Waits for a wish; false when it is to stop.
+    fn wait(&self) -> bool {
+        let mut wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
+        while !wanted.checkpoint && !wanted.stop {
+            wanted = self
+                .changed
+                .wait(wanted)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        wanted.checkpoint = false;
+        !wanted.stop
+    }
+}
+
+/// The handle on the checkpoint thread.
+pub(crate) struct Checkpointer {
+    signal: Arc<CheckpointSignal>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Checkpointer {
+    /// Starts the thread with a connection of its own.
+    pub(crate) fn start(
+        conn: Connection,
+        path: PathBuf,
+        hub: Arc<Hub>,
+        signal: Arc<CheckpointSignal>,
+    ) -> std::io::Result<Self> {
+        let waiting = Arc::clone(&signal);
+        let thread = std::thread::Builder::new()
+            .name("state-checkpoint".to_owned())
+            .spawn(move || {
+                while waiting.wait() {
+                    checkpoint(&conn, &path, &hub);
+                    waiting.moving.store(false, Ordering::Release);
+                }
+            })?;
+        Ok(Self {
+            signal,
+            thread: Mutex::new(Some(thread)),
+        })
+    }
+
+    /// Ends the thread and waits for it. Blocks.
+    pub(crate) fn join(&self) {
+        self.signal.set(|wanted| wanted.stop = true);
+        let thread = self
+            .thread
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(thread) = thread {
+            // It has no way to panic that would not show elsewhere.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Checkpointer {
+    fn drop(&mut self) {
+        self.signal.set(|wanted| wanted.stop = true);
+    }
+}
+
+/// Moves what no reader needs any more, without waiting for anybody.
+fn checkpoint(conn: &Connection, path: &Path, hub: &Hub) {
+    let moved = conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
+    let Err(error) = moved else { return };
+    match Fault::of(&error) {
+        // An fsync that failed is never tried again: what it covered is unknown.
+        Fault::Fatal => {
+            let error = failure(path, &error);
+            tracing::error!(%error, "the database has failed");
+            hub.report(Health::Failed(Arc::new(error)));
+        }
+        Fault::DiskFull | Fault::Locked | Fault::Statement => {
+            tracing::warn!(%error, "a checkpoint was put off");
+        }
+    }
+}
+
+/// Whether the log was cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cut {
+    /// It is empty now.
+    Done,
+    /// A reader holds on to it.
+    InUse,
+}
+
+/// Moves everything and cuts the log to nothing, where no reader is in the way.
+pub(crate) fn cut_wal(conn: &Connection) -> rusqlite::Result<Cut> {
+    conn.busy_timeout(CUT_PATIENCE)?;
+    let busy = conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0));
+    conn.busy_timeout(BUSY_PATIENCE)?;
+    match busy {
+        Ok(0_i64) => Ok(Cut::Done),
+        Ok(_) => Ok(Cut::InUse),
+        Err(error) if Fault::of(&error) == Fault::Locked => Ok(Cut::InUse),
+        Err(error) => Err(error),
+    }
+}
+
+fn wal_bytes(database: &Path) -> u64 {
+    let mut wal = database.as_os_str().to_owned();
+    wal.push("-wal");
+    std::fs::metadata(wal).map_or(0, |file| file.len())
+}

@@ -1,0 +1,187 @@
+//! A session's entry as `sessions.json` spells it.
+
+use rusqlite::Row;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use tidings_protocol::EpochMs;
+
+use super::sql::parsed;
+
+/// One entry. Fields that this version does not know are kept as they are.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Entry {
+    /// The transcript that continues the session.
+    pub session_id: String,
+    /// When that conversation began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_started_at: Option<EpochMs>,
+    /// When somebody last spoke in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_interaction_at: Option<EpochMs>,
+    /// When the entry last changed.
+    pub updated_at: EpochMs,
+    /// When it was archived.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub archived_at: Option<EpochMs>,
+    /// When it was pinned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pinned_at: Option<EpochMs>,
+    /// The transcript's file, where its name does not follow from the session id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_file: Option<String>,
+    /// `direct`, `group` or `room`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chat_type: Option<String>,
+    /// The channel's provider.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    /// The chat's subject.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
+    /// The chat's room.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub room: Option<String>,
+    /// The chat's space.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub space: Option<String>,
+    /// A name to show.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub display_name: Option<String>,
+    /// How much to think.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thinking_level: Option<String>,
+    /// How much to say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verbose_level: Option<String>,
+    /// How much of the reasoning to show.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning_level: Option<String>,
+    /// What is permitted beyond the usual.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub elevated_level: Option<String>,
+    /// Faster, for less.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fast_mode: Option<bool>,
+    /// Whether replies are sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub send_policy: Option<String>,
+    /// A provider chosen for this session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider_override: Option<String>,
+    /// A model chosen for this session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model_override: Option<String>,
+    /// Credentials chosen for this session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub auth_profile_override: Option<String>,
+    /// Tokens sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_tokens: Option<i64>,
+    /// Tokens received.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_tokens: Option<i64>,
+    /// Both.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total_tokens: Option<i64>,
+    /// A running estimate of what the context holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_tokens: Option<i64>,
+    /// Automatic compactions that completed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compaction_count: Option<i64>,
+    /// When durable notes were last written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_flush_at: Option<EpochMs>,
+    /// The compaction count at that time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_flush_compaction_count: Option<i64>,
+    /// The session that spawned it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spawned_by: Option<String>,
+    /// The session whose child it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_session_key: Option<String>,
+    /// A label its caller gave.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// Its goal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub goal: Option<String>,
+    /// What this version does not know.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+/// The columns that [`Entry::from_row`] reads, in its order.
+pub(crate) const ENTRY_COLUMNS: &str = "entry.session_id, entry.session_started_at,
+    entry.last_interaction_at, entry.updated_at, entry.archived_at, entry.pinned_at,
+    entry.session_file, entry.chat_type, entry.provider, entry.subject, entry.room,
+    entry.space, entry.display_name, entry.thinking_level, entry.verbose_level,
+    entry.reasoning_level, entry.elevated_level, entry.fast_mode, entry.send_policy,
+    entry.provider_override, entry.model_override, entry.auth_profile_override,
+    entry.input_tokens, entry.output_tokens, entry.total_tokens, entry.context_tokens,
+    entry.compaction_count, entry.memory_flush_at, entry.memory_flush_compaction_count,
+    entry.spawned_by, entry.parent_session_key, entry.label, entry.goal, entry.extra";
+
+impl Entry {
+    /// The entry in the columns of [`ENTRY_COLUMNS`], which begin at `first`.
+    pub(crate) fn from_row(row: &Row<'_>, first: usize) -> rusqlite::Result<Self> {
+        let at = |column: usize| first + column;
+        Ok(Self {
+            session_id: row.get(at(0))?,
+            session_started_at: row.get(at(1))?,
+            last_interaction_at: row.get(at(2))?,
+            updated_at: row.get(at(3))?,
+            archived_at: row.get(at(4))?,
+            pinned_at: row.get(at(5))?,
+            session_file: row.get(at(6))?,
+            chat_type: row.get(at(7))?,
+            provider: row.get(at(8))?,
+            subject: row.get(at(9))?,
+            room: row.get(at(10))?,
+            space: row.get(at(11))?,
+            display_name: row.get(at(12))?,
+            thinking_level: row.get(at(13))?,
+            verbose_level: row.get(at(14))?,
+            reasoning_level: row.get(at(15))?,
+            elevated_level: row.get(at(16))?,
+            fast_mode: row.get(at(17))?,
+            send_policy: row.get(at(18))?,
+            provider_override: row.get(at(19))?,
+            model_override: row.get(at(20))?,
+            auth_profile_override: row.get(at(21))?,
+            input_tokens: row.get(at(22))?,
+            output_tokens: row.get(at(23))?,
+            total_tokens: row.get(at(24))?,
+            context_tokens: row.get(at(25))?,
+            compaction_count: row.get(at(26))?,
+            memory_flush_at: row.get(at(27))?,
+            memory_flush_compaction_count: row.get(at(28))?,
+            spawned_by: row.get(at(29))?,
+            parent_session_key: row.get(at(30))?,
+            label: row.get(at(31))?,
+            goal: row.get(at(32))?,
+            extra: parsed(row, at(33), |json| serde_json::from_str(json))?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_reads_back_as_written_and_keeps_what_it_does_not_know() {
+        let json = r#"{"sessionId":"s","updatedAt":5,"fastMode":true,"goal":"g","later":{"a":1}}"#;
+        let entry: Entry = serde_json::from_str(json).expect("entry");
+        assert_eq!(entry.fast_mode, Some(true));
+        assert_eq!(serde_json::to_string(&entry).expect("json"), json);
+    }
+
+    #[test]
+    fn a_fractional_time_is_no_entry() {
+        let json = r#"{"sessionId":"s","updatedAt":5.5}"#;
+        assert!(serde_json::from_str::<Entry>(json).is_err());
+    }
+}

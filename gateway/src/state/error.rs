@@ -1,0 +1,107 @@
+//! What an operation on the state database can fail with.
+
+use std::path::PathBuf;
+
+use tidings_protocol::session_api::{ApiError, ErrorType};
+
+/// Why an operation failed. None of them repeats message text.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum StateError {
+    /// The request cannot be meant: the caller's fault, and not to be tried again.
+    #[error("{0}")]
+    Invalid(String),
+    /// There is no such session, or no entry of it.
+    #[error("there is no session {0}")]
+    UnknownSession(String),
+    /// There is no such signal.
+    #[error("there is no signal {0}")]
+    UnknownSignal(u64),
+    /// There is no node on that host, or no longer: its reports are refused from then on.
+    #[error("{0} is no active node")]
+    NodeNotActive(String),
+    /// A host name is taken; another is free.
+    #[error("the host name {name} is taken; {free} is free")]
+    NameTaken {
+        /// The name asked for.
+        name: String,
+        /// One that is free.
+        free: String,
+    },
+    /// Another process holds the database: trying again later may help.
+    #[error("{path} is locked by another process")]
+    Locked {
+        /// The database.
+        path: PathBuf,
+    },
+    /// The disk is full. Nothing was written; readers go on, and the writer tries again by
+    /// itself.
+    #[error("{path} cannot be written: the disk is full")]
+    DiskFull {
+        /// The database.
+        path: PathBuf,
+    },
+    /// Writing failed in a way that leaves the file's content unknown: the process must
+    /// end, and nothing is tried again.
+    #[error("{path} cannot be trusted any more: {detail}")]
+    Fatal {
+        /// The database.
+        path: PathBuf,
+        /// What the database engine said.
+        detail: String,
+    },
+    /// The database engine refused a statement: our fault.
+    #[error("{path}: {detail}")]
+    Database {
+        /// The database.
+        path: PathBuf,
+        /// What the database engine said.
+        detail: String,
+    },
+    /// A file beside the database could not be written.
+    #[error("{path}: {detail}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system said.
+        detail: String,
+    },
+    /// The operating system gave no random bytes.
+    #[error("the operating system gave no random bytes")]
+    NoRandomness,
+    /// The state layer is shutting down; nothing was written.
+    #[error("the state database is closed")]
+    Closed,
+}
+
+impl StateError {
+    /// An [`StateError::Invalid`] with this message.
+    pub(crate) fn invalid(message: impl Into<String>) -> Self {
+        Self::Invalid(message.into())
+    }
+}
+
+impl From<StateError> for ApiError {
+    fn from(error: StateError) -> Self {
+        let error_type = match &error {
+            StateError::Invalid(_) => ErrorType::InvalidRequest,
+            StateError::UnknownSession(_) | StateError::UnknownSignal(_) => ErrorType::NotFound,
+            StateError::NodeNotActive(_) => ErrorType::NotPermitted,
+            StateError::NameTaken { .. } => ErrorType::Conflict,
+            StateError::Locked { .. } | StateError::DiskFull { .. } => ErrorType::TryLater,
+            StateError::Closed => ErrorType::Unavailable,
+            StateError::File { .. } => ErrorType::CannotCreate,
+            StateError::Fatal { .. } | StateError::Database { .. } | StateError::NoRandomness => {
+                ErrorType::Internal
+            }
+        };
+        let answer = Self::new(error_type, error.to_string());
+        match error {
+            StateError::DiskFull { .. } => {
+                answer.with_hint("free some space; the gateway goes on by itself")
+            }
+            StateError::NameTaken { free, .. } => answer.with_hint(format!("--name {free}")),
+            _ => answer,
+        }
+    }
+}

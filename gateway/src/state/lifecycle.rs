@@ -1,0 +1,138 @@
+//! What ends a conversation, or the session itself.
+
+use tidings_protocol::Host;
+use tidings_protocol::report::LinkId;
+
+use super::State;
+use super::address::SessionAddress;
+use super::cursors::{cursors_where, move_cursor};
+use super::effect::Effect;
+use super::engine::{OpResult, Priority, Tx};
+use super::error::StateError;
+use super::random;
+use super::sessions::entries_changed;
+use super::sql::{number, parsed};
+use crate::upstream::trust::is_adopted;
+
+impl State {
+    /// A new conversation because somebody asked for one: removes the cursors that the
+    /// session holds, and gives its entry a fresh session id (an adopted one keeps its
+    /// thread). Answers how many watches ended.
+    pub async fn reset_session(&self, session: SessionAddress) -> Result<u64, StateError> {
+        let fresh_id = random::session_id()?;
+        self.write(Priority::Interactive, move |tx| {
+            let Some(watcher) = tx.find_key(session.key())? else {
+                return Ok(0);
+            };
+            let ended = tx.execute("DELETE FROM cursors WHERE watcher = ?1", [watcher])?;
+            renew_session_id(tx, &session, &fresh_id)?;
+            Ok(ended as u64)
+        })
+        .await
+    }
+
+    /// A new conversation because time passed: keeps the session's cursors, and drops what
+    /// they had pending. Answers how many notices were dropped.
+    pub async fn roll_over_session(&self, session: SessionAddress) -> Result<u64, StateError> {
+        let fresh_id = random::session_id()?;
+        self.write(Priority::Interactive, move |tx| {
+            let Some(watcher) = tx.find_key(session.key())? else {
+                return Ok(0);
+            };
+            let pending = cursors_where(
+                tx,
+                "SELECT target, watcher, last_seen, notified, material FROM cursors
+                 WHERE watcher = ?1 AND notified > last_seen",
+                [watcher],
+            )?;
+            for row in &pending {
+                move_cursor(tx, row, row.cursor.rolled_over())?;
+            }
+            renew_session_id(tx, &session, &fresh_id)?;
+            Ok(pending.len() as u64)
+        })
+        .await
+    }
+
+    /// Removes a session with everything that is its own. Only its head stays, so that a
+    /// session made anew under the key reports its gap. False where there was nothing.
+    pub async fn delete_session(&self, session: SessionAddress) -> Result<bool, StateError> {
+        self.write(Priority::Interactive, move |tx| delete(tx, &session))
+            .await
+    }
+}
+
+/// A fresh session id for the entry, where its transcript is here.
+fn renew_session_id(tx: &mut Tx<'_>, session: &SessionAddress, fresh_id: &str) -> OpResult<()> {
+    if is_adopted(session.key()) {
+        return Ok(());
+    }
+    let Some(number) = tx.find_session(session)? else {
+        return Ok(());
+    };
+    let renewed = tx.execute(
+        "UPDATE entries SET session_id = ?2, session_file = NULL, session_started_at = ?3,
+                            updated_at = ?3
+         WHERE session = ?1",
+        (number, fresh_id, tx.now()),
+    )?;
+    if renewed > 0 {
+        entries_changed(tx, session);
+    }
+    Ok(())
+}
+
+fn delete(tx: &mut Tx<'_>, session: &SessionAddress) -> OpResult<bool> {
+    let watched = end_watches_of(tx, session)?;
+    let Some(number) = tx.find_session(session)? else {
+        return Ok(watched);
+    };
+    let mut removed = unlink(tx, number)? || watched;
+    if tx.execute("DELETE FROM entries WHERE session = ?1", [number])? > 0 {
+        removed = true;
+        entries_changed(tx, session);
+    }
+    for sql in [
+        "DELETE FROM events WHERE session = ?1",
+        "DELETE FROM messages WHERE target = ?1",
+        "DELETE FROM cursors WHERE target = ?1",
+        "DELETE FROM running_turns WHERE session = ?1",
+        "DELETE FROM leases WHERE session = ?1",
+    ] {
+        removed |= tx.execute(sql, [number])? > 0;
+    }
+    tx.execute(
+        "UPDATE sessions SET pruned_sequence = last_sequence WHERE id = ?1",
+        [number],
+    )?;
+    Ok(removed)
+}
+
+/// Removes the cursors that a session holds. It may hold some without ever having had an
+/// event or an entry itself: a parent that only spawned.
+fn end_watches_of(tx: &mut Tx<'_>, session: &SessionAddress) -> OpResult<bool> {
+    if !session.key().is_agent_qualified() {
+        return Ok(false);
+    }
+    let Some(watcher) = tx.find_key(session.key())? else {
+        return Ok(false);
+    };
+    let ended = tx.execute("DELETE FROM cursors WHERE watcher = ?1", [watcher])?;
+    tx.execute("DELETE FROM watchers WHERE watcher = ?1", [watcher])?;
+    Ok(ended > 0)
+}
+
+/// Removes the session's link, where it has one, and tells its node.
+pub(crate) fn unlink(tx: &mut Tx<'_>, session: i64) -> OpResult<bool> {
+    let link = tx.row(
+        "SELECT id, host FROM links WHERE session = ?1",
+        [session],
+        |row| Ok((LinkId(number(row, 0)?), parsed(row, 1, Host::parse)?)),
+    )?;
+    let Some((link, host)) = link else {
+        return Ok(false);
+    };
+    tx.execute("DELETE FROM links WHERE session = ?1", [session])?;
+    tx.tell(Effect::LinkRemoved { host, link });
+    Ok(true)
+}

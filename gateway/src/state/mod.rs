@@ -1,0 +1,187 @@
+//! The state database: schema, writer, readers, and the typed operations on it.
+//!
+//! [`State`] is the handle. Each operation is one transaction and answers only after it
+//! stands on disk; what a transaction means to others goes out as [`Effect`]s after the
+//! commit. No SQL and no row leaves this folder.
+//!
+//! | where | what |
+//! |---|---|
+//! | `engine` | how SQLite is run: opening, migrations, the writer, readers, checkpoints |
+//! | `signals`, `evidence`, `changes`, `retention` | the log: recorded, explained, read as a delta, shortened |
+//! | `cursors`, `watches`, `notices` | who watches whom, and what is pending |
+//! | `turns`, `leases`, `messages` | what a turn takes, and gives back |
+//! | `sessions`, `entry`, `lifecycle` | entries, and what ends a session |
+//! | `adoptions`, `links`, `reports` | upstream links, and what nodes report on them |
+//! | `nodes`, `pairing` | nodes, certificates, invitations |
+//! | `upkeep` | counts, integrity, backup |
+//!
+//! What moves a cursor or ends a link is decided in `awareness` and `upstream`; the
+//! operations here read, ask, and write.
+
+mod address;
+mod adoptions;
+mod changes;
+mod cursors;
+mod effect;
+mod engine;
+mod entry;
+mod error;
+mod evidence;
+mod leases;
+mod lifecycle;
+mod links;
+mod messages;
+mod nodes;
+mod notices;
+mod pairing;
+mod random;
+mod reports;
+mod retention;
+mod sessions;
+mod signals;
+mod sql;
+mod turns;
+mod upkeep;
+mod watches;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use engine::{
+    CheckpointSignal, Checkpointer, Hub, OpResult, Opened, Priority, ReadError, Readers, Tx,
+    Writer, WriterParts,
+};
+use rusqlite::Connection;
+use tidings_node::clock::Clock;
+use tokio::sync::{broadcast, watch};
+
+pub use address::{AgentId, AgentIdError, MAX_AGENT_ID_BYTES, SessionAddress};
+pub use adoptions::NewAdoption;
+pub use changes::{StatusAnswer, StatusRead};
+pub use effect::{EFFECTS_KEPT, Effect, Health, Wake};
+pub use engine::{DATABASE_FILE, OpenError, StateOptions};
+pub use entry::Entry;
+pub use error::StateError;
+pub use leases::LEASE_MS;
+pub use links::{LinkRow, MAX_LINKS_PER_PAGE};
+pub use messages::{MAX_MESSAGE_BYTES, QueuedMessage};
+pub use nodes::{NewCertificate, NodeRecord, NodeStanding};
+pub use pairing::{InvitationStanding, NewInvitation, RedeemRefusal, Redeemed, Redemption};
+pub use retention::Retention;
+pub use sessions::{EnsuredSession, Projection, SessionMark, SessionsPage, Shelf};
+pub use signals::{MAX_ID_BYTES, NewSignal, SignalsPage};
+pub use turns::{TurnBegun, TurnSettled, TurnToken};
+
+/// A handle on the state database; clones share it.
+#[derive(Clone)]
+pub struct State {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    path: PathBuf,
+    clock: Arc<dyn Clock>,
+    hub: Arc<Hub>,
+    writer: Writer,
+    readers: Readers,
+    checkpointer: Checkpointer,
+}
+
+impl State {
+    /// Opens the database in the state directory, made new or migrated where it must be.
+    /// Blocks while it does.
+    pub fn open(options: &StateOptions) -> Result<Self, OpenError> {
+        let Opened {
+            path,
+            writer,
+            checkpointer,
+            readers,
+            head,
+        } = engine::open(options)?;
+        let no_thread = |error: std::io::Error| OpenError::Failed {
+            path: path.clone(),
+            detail: error.to_string(),
+        };
+        let hub = Arc::new(Hub::new(head));
+        let checkpoints = Arc::new(CheckpointSignal::new());
+        let checkpointer = Checkpointer::start(
+            checkpointer,
+            path.clone(),
+            Arc::clone(&hub),
+            Arc::clone(&checkpoints),
+        )
+        .map_err(no_thread)?;
+        let writer = Writer::start(WriterParts {
+            conn: writer,
+            path: path.clone(),
+            clock: Arc::clone(&options.clock),
+            hub: Arc::clone(&hub),
+            checkpoints,
+        })
+        .map_err(no_thread)?;
+        Ok(Self {
+            inner: Arc::new(Inner {
+                readers: Readers::new(path.clone(), Arc::clone(&hub), readers),
+                path,
+                clock: Arc::clone(&options.clock),
+                hub,
+                writer,
+                checkpointer,
+            }),
+        })
+    }
+
+    /// Finishes what is queued, moves everything into the database file and closes it.
+    /// Whatever other handles ask for from now on is answered with
+    /// [`StateError::Closed`].
+    pub async fn close(self) {
+        self.inner.readers.close();
+        self.inner.writer.close();
+        let inner = Arc::clone(&self.inner);
+        let closing = tokio::task::spawn_blocking(move || {
+            inner.checkpointer.join();
+            inner.writer.join();
+        });
+        // It fails only where the runtime is going down itself.
+        let _ = closing.await;
+    }
+
+    /// The database file.
+    pub fn path(&self) -> &Path {
+        &self.inner.path
+    }
+
+    /// What is committed from now on. A receiver that lags is told so and reads afresh.
+    pub fn subscribe(&self) -> broadcast::Receiver<Effect> {
+        self.inner.hub.effects()
+    }
+
+    /// The highest sequence of the log, as it grows.
+    pub fn head(&self) -> watch::Receiver<u64> {
+        self.inner.hub.head()
+    }
+
+    /// How the database stands.
+    pub fn health(&self) -> watch::Receiver<Health> {
+        self.inner.hub.health()
+    }
+
+    async fn write<T, F>(&self, priority: Priority, op: F) -> Result<T, StateError>
+    where
+        T: Send + 'static,
+        F: FnMut(&mut Tx<'_>) -> OpResult<T> + Send + 'static,
+    {
+        self.inner.writer.run(priority, op).await
+    }
+
+    async fn read<T, F>(&self, op: F) -> Result<T, StateError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Result<T, ReadError> + Send + 'static,
+    {
+        self.inner.readers.read(op).await
+    }
+}
+
+#[cfg(test)]
+mod tests;

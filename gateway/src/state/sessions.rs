@@ -1,0 +1,307 @@
+//! Session entries: what the gateway keeps about a session besides its transcript.
+
+use std::collections::BTreeMap;
+
+use rusqlite::{Connection, Row};
+use tidings_protocol::session_api::{MAX_SESSIONS_PER_PAGE, SessionEntry, SessionRow, Sessions};
+use tidings_protocol::{EpochMs, Host, SessionKey};
+
+use super::State;
+use super::address::{AgentId, SessionAddress};
+use super::changes::find;
+use super::effect::Effect;
+use super::engine::{OpResult, Priority, ReadError, Tx};
+use super::entry::{ENTRY_COLUMNS, Entry};
+use super::error::StateError;
+use super::random;
+use super::sql::{number, parsed, parsed_opt};
+
+/// Which entries a list shows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Shelf {
+    /// The active ones.
+    #[default]
+    Active,
+    /// The archived ones.
+    Archived,
+}
+
+/// A page of sessions.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SessionsPage {
+    /// Only of this agent.
+    pub agent: Option<AgentId>,
+    /// Only those whose upstream is on this host.
+    pub host: Option<Host>,
+    /// Only those updated at or after this time.
+    pub updated_since: Option<EpochMs>,
+    /// Which.
+    pub shelf: Shelf,
+    /// How many, at most [`MAX_SESSIONS_PER_PAGE`].
+    pub limit: u32,
+    /// How many to pass over.
+    pub offset: u32,
+}
+
+/// A session that exists now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EnsuredSession {
+    /// The transcript that continues it.
+    pub session_id: String,
+    /// False when it stood already.
+    pub created: bool,
+}
+
+/// A mark on an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SessionMark {
+    /// Out of the active lists; clears the pin.
+    Archive,
+    /// Back into the active lists.
+    Unarchive,
+    /// First in the lists.
+    Pin,
+    /// In its place again.
+    Unpin,
+}
+
+/// All entries of an agent, as its projection shows them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Projection {
+    /// The agent.
+    pub agent: AgentId,
+    /// A JSON object: session key → entry, sorted by key.
+    pub json: String,
+}
+
+impl State {
+    /// Makes sure that a session that speaks for itself has an entry.
+    pub async fn ensure_session(
+        &self,
+        session: SessionAddress,
+    ) -> Result<EnsuredSession, StateError> {
+        let fresh_id = random::session_id()?;
+        self.write(Priority::Interactive, move |tx| {
+            ensure_entry(tx, &session, &fresh_id)
+        })
+        .await
+    }
+
+    /// A page of sessions, pinned first, then the newest.
+    pub async fn sessions(&self, page: SessionsPage) -> Result<Sessions, StateError> {
+        self.read(move |conn| Ok(read_sessions(conn, &page)?)).await
+    }
+
+    /// One session's entry.
+    pub async fn session_entry(&self, session: SessionAddress) -> Result<SessionEntry, StateError> {
+        self.read(move |conn| {
+            let found = find(conn, &session)?.filter(|found| found.has_entry);
+            let found = found.ok_or_else(|| StateError::UnknownSession(session.to_string()))?;
+            let entry = conn
+                .prepare_cached(&format!(
+                    "SELECT {ENTRY_COLUMNS} FROM entries AS entry WHERE entry.session = ?1"
+                ))?
+                .query_row([found.number], |row| Entry::from_row(row, 0))?;
+            Ok(SessionEntry {
+                session_key: session.key().clone(),
+                agent_id: session.agent().to_string(),
+                state_version: found.head,
+                archived: entry.archived_at.is_some(),
+                pinned: entry.pinned_at.is_some(),
+                entry: serde_json::to_string(&entry).map_err(|error| not_json(&error))?,
+            })
+        })
+        .await
+    }
+
+    /// True when the session has an entry or kept events.
+    pub async fn session_exists(&self, session: SessionAddress) -> Result<bool, StateError> {
+        self.read(move |conn| Ok(find(conn, &session)?.is_some_and(|found| found.exists())))
+            .await
+    }
+
+    /// Archives or pins an entry, or takes that back.
+    pub async fn mark_session(
+        &self,
+        session: SessionAddress,
+        mark: SessionMark,
+    ) -> Result<(), StateError> {
+        self.write(Priority::Interactive, move |tx| {
+            mark_entry(tx, &session, mark)
+        })
+        .await
+    }
+
+    /// All entries of an agent.
+    pub async fn projection(&self, agent: AgentId) -> Result<Projection, StateError> {
+        self.read(move |conn| {
+            let entries: BTreeMap<String, Entry> = conn
+                .prepare_cached(&format!(
+                    "SELECT session_key.session_key, {ENTRY_COLUMNS}
+                     FROM entries AS entry
+                     JOIN sessions AS session ON session.id = entry.session
+                     JOIN session_keys AS session_key ON session_key.id = session.key
+                     WHERE session.agent_id = ?1"
+                ))?
+                .query_map([agent.as_str()], |row| {
+                    Ok((row.get(0)?, Entry::from_row(row, 1)?))
+                })?
+                .collect::<Result<_, _>>()?;
+            let json = serde_json::to_string_pretty(&entries).map_err(|error| not_json(&error))?;
+            Ok(Projection { agent, json })
+        })
+        .await
+    }
+
+    /// Every agent that has an entry.
+    pub async fn agents(&self) -> Result<Vec<AgentId>, StateError> {
+        self.read(|conn| {
+            let agents = conn
+                .prepare_cached(
+                    "SELECT DISTINCT session.agent_id FROM entries AS entry
+                     JOIN sessions AS session ON session.id = entry.session
+                     ORDER BY session.agent_id",
+                )?
+                .query_map([], |row| parsed(row, 0, AgentId::parse))?
+                .collect::<Result<_, _>>()?;
+            Ok(agents)
+        })
+        .await
+    }
+}
+
+fn not_json(error: &serde_json::Error) -> ReadError {
+    ReadError::Refused(StateError::invalid(error.to_string()))
+}
+
+/// Makes sure that a session has an entry; a new one gets `fresh_id`.
+pub(crate) fn ensure_entry(
+    tx: &mut Tx<'_>,
+    session: &SessionAddress,
+    fresh_id: &str,
+) -> OpResult<EnsuredSession> {
+    let number = tx.session(session)?;
+    let standing = tx.row(
+        "SELECT session_id FROM entries WHERE session = ?1",
+        [number],
+        |row| row.get(0),
+    )?;
+    if let Some(session_id) = standing {
+        return Ok(EnsuredSession {
+            session_id,
+            created: false,
+        });
+    }
+    tx.execute(
+        "INSERT INTO entries (session, session_id, session_started_at, updated_at)
+         VALUES (?1, ?2, ?3, ?3)",
+        (number, fresh_id, tx.now()),
+    )?;
+    entries_changed(tx, session);
+    Ok(EnsuredSession {
+        session_id: fresh_id.to_owned(),
+        created: true,
+    })
+}
+
+/// Says that the projection of the session's agent is due.
+pub(crate) fn entries_changed(tx: &mut Tx<'_>, session: &SessionAddress) {
+    tx.tell(Effect::EntriesChanged {
+        agent: session.agent().clone(),
+    });
+}
+
+fn mark_entry(tx: &mut Tx<'_>, session: &SessionAddress, mark: SessionMark) -> OpResult<()> {
+    let unknown = || StateError::UnknownSession(session.to_string());
+    let number = tx.find_session(session)?.ok_or_else(unknown)?;
+    let archived: bool = tx
+        .row(
+            "SELECT archived_at IS NOT NULL FROM entries WHERE session = ?1",
+            [number],
+            |row| row.get(0),
+        )?
+        .ok_or_else(unknown)?;
+    if archived && mark == SessionMark::Pin {
+        let reason = format!("{session} is archived; only an active session is pinned");
+        return Err(StateError::Invalid(reason).into());
+    }
+    let sql = match mark {
+        SessionMark::Archive => {
+            "UPDATE entries SET archived_at = ?2, pinned_at = NULL, updated_at = ?2
+             WHERE session = ?1 AND archived_at IS NULL"
+        }
+        SessionMark::Unarchive => {
+            "UPDATE entries SET archived_at = NULL, updated_at = ?2
+             WHERE session = ?1 AND archived_at IS NOT NULL"
+        }
+        SessionMark::Pin => {
+            "UPDATE entries SET pinned_at = ?2, updated_at = ?2
+             WHERE session = ?1 AND pinned_at IS NULL"
+        }
+        SessionMark::Unpin => {
+            "UPDATE entries SET pinned_at = NULL, updated_at = ?2
+             WHERE session = ?1 AND pinned_at IS NOT NULL"
+        }
+    };
+    if tx.execute(sql, (number, tx.now()))? > 0 {
+        entries_changed(tx, session);
+    }
+    Ok(())
+}
+
+fn read_sessions(conn: &Connection, page: &SessionsPage) -> rusqlite::Result<Sessions> {
+    const MATCHING: &str = "FROM entries AS entry
+        JOIN sessions AS session ON session.id = entry.session
+        JOIN session_keys AS session_key ON session_key.id = session.key
+        LEFT JOIN links AS link ON link.session = session.id
+        WHERE (entry.archived_at IS NOT NULL) = ?1
+          AND (?2 IS NULL OR session.agent_id = ?2)
+          AND (?3 IS NULL OR link.host = ?3)
+          AND (?4 IS NULL OR entry.updated_at >= ?4)";
+    let archived = page.shelf == Shelf::Archived;
+    let agent = page.agent.as_ref().map(AgentId::as_str);
+    let host = page.host.as_ref().map(Host::to_string);
+    let since = page.updated_since;
+    let limit = page.limit.min(MAX_SESSIONS_PER_PAGE);
+    let count: u64 = conn
+        .prepare_cached(&format!("SELECT count(*) {MATCHING}"))?
+        .query_row((archived, agent, &host, since), |row| number(row, 0))?;
+    let sessions: Vec<SessionRow> = conn
+        .prepare_cached(&format!(
+            "SELECT session_key.session_key, session.agent_id, entry.session_id, entry.label,
+                    entry.updated_at, entry.archived_at IS NOT NULL, entry.pinned_at IS NOT NULL,
+                    link.host, session.last_sequence
+             {MATCHING}
+             ORDER BY entry.pinned_at IS NULL, entry.updated_at DESC,
+                      session_key.session_key, session.agent_id
+             LIMIT ?5 OFFSET ?6"
+        ))?
+        .query_map(
+            (archived, agent, &host, since, limit, page.offset),
+            session_row,
+        )?
+        .collect::<Result<_, _>>()?;
+    let shown = u32::try_from(sessions.len()).unwrap_or(u32::MAX);
+    let next = page.offset.saturating_add(shown);
+    let has_more = u64::from(next) < count && shown > 0;
+    Ok(Sessions {
+        sessions,
+        count,
+        has_more,
+        next_offset: has_more.then_some(next),
+    })
+}
+
+fn session_row(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
+    Ok(SessionRow {
+        session_key: parsed(row, 0, SessionKey::parse)?,
+        agent_id: row.get(1)?,
+        session_id: row.get(2)?,
+        label: row.get(3)?,
+        updated_at: row.get(4)?,
+        archived: row.get(5)?,
+        pinned: row.get(6)?,
+        host: parsed_opt(row, 7, Host::parse)?,
+        state_version: Some(number(row, 8)?).filter(|version| *version > 0),
+    })
+}

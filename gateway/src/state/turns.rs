@@ -1,0 +1,208 @@
+//! A session's turn: takes its notices and messages, and confirms or releases them.
+
+use std::fmt;
+
+use tidings_protocol::digest::{hex, unhex};
+use tidings_protocol::session_api::Notice;
+
+use super::State;
+use super::address::SessionAddress;
+use super::cursors::confirm;
+use super::engine::{OpResult, Priority, Tx};
+use super::error::StateError;
+use super::leases::{close_lease, has_open_lease, leased_cursors, open_lease};
+use super::messages::{QueuedMessage, available_messages, cut_to_size};
+use super::notices::available_cursors;
+use super::random;
+use super::sessions::ensure_entry;
+use crate::awareness::notice::notice;
+
+/// What a turn has to show to confirm or release what it took.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct TurnToken(pub(crate) [u8; 16]);
+
+/// What a turn took.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TurnBegun {
+    /// The lease over all of it; `None` where there was nothing, or nothing new while an
+    /// earlier lease is open.
+    pub token: Option<TurnToken>,
+    /// The notices, by target.
+    pub notices: Vec<Notice>,
+    /// The messages, in the order they were sent.
+    pub messages: Vec<QueuedMessage>,
+}
+
+/// What a confirmation or release applied to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TurnSettled {
+    /// Notices.
+    pub notices: u64,
+    /// Messages.
+    pub messages: u64,
+}
+
+impl TurnToken {
+    /// Reads a token as it was written.
+    pub fn parse(text: &str) -> Option<Self> {
+        Some(Self(unhex(text)?.try_into().ok()?))
+    }
+}
+
+impl fmt::Display for TurnToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&hex(&self.0))
+    }
+}
+
+impl fmt::Debug for TurnToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TurnToken(…)")
+    }
+}
+
+impl State {
+    /// Begins a turn: leases the notices and messages of the session, and of every other
+    /// session that continues the same upstream thread.
+    pub async fn turn_begin(&self, speaker: SessionAddress) -> Result<TurnBegun, StateError> {
+        let fresh_id = random::session_id()?;
+        let token = TurnToken(random::bytes()?);
+        self.write(Priority::Interactive, move |tx| {
+            begin_turn(tx, &speaker, token, &fresh_id)
+        })
+        .await
+    }
+
+    /// Confirms what a turn took. Late is not too late, but for what was handed out again.
+    pub async fn turn_confirm(&self, token: TurnToken) -> Result<TurnSettled, StateError> {
+        self.write(Priority::Interactive, move |tx| confirm_turn(tx, token))
+            .await
+    }
+
+    /// Gives back what a turn took.
+    pub async fn turn_release(&self, token: TurnToken) -> Result<TurnSettled, StateError> {
+        self.write(Priority::Interactive, move |tx| {
+            let lease = tx.row(
+                "SELECT id FROM leases WHERE token = ?1 AND closed_at IS NULL",
+                [token.0],
+                |row| row.get(0),
+            )?;
+            match lease {
+                Some(lease) => close_lease(tx, lease),
+                None => Ok(TurnSettled::default()),
+            }
+        })
+        .await
+    }
+
+    /// Ends a turn. False where none was running.
+    pub async fn turn_end(&self, session: SessionAddress) -> Result<bool, StateError> {
+        self.write(Priority::Interactive, move |tx| {
+            let Some(session) = tx.find_session(&session)? else {
+                return Ok(false);
+            };
+            let ended = tx.execute("DELETE FROM running_turns WHERE session = ?1", [session])?;
+            Ok(ended > 0)
+        })
+        .await
+    }
+}
+
+/// A session that a turn speaks for.
+struct Speaker {
+    session: i64,
+    /// Its key's number, where it can hold cursors.
+    watcher: i64,
+}
+
+fn begin_turn(
+    tx: &mut Tx<'_>,
+    speaker: &SessionAddress,
+    token: TurnToken,
+    fresh_id: &str,
+) -> OpResult<TurnBegun> {
+    ensure_entry(tx, speaker, fresh_id)?;
+    let session = tx.session(speaker)?;
+    tx.execute(
+        "INSERT INTO running_turns (session, began_at) VALUES (?1, ?2)
+         ON CONFLICT (session) DO UPDATE SET began_at = ?2",
+        (session, tx.now()),
+    )?;
+    let speakers = speakers(tx, session)?;
+    let mut open = false;
+    for speaker in &speakers {
+        tx.execute(
+            "INSERT INTO watchers (watcher, active_at)
+             SELECT ?1, ?2 WHERE EXISTS (SELECT 1 FROM cursors WHERE watcher = ?1)
+             ON CONFLICT (watcher) DO UPDATE SET active_at = max(active_at, ?2)",
+            (speaker.watcher, tx.now()),
+        )?;
+        open = open || has_open_lease(tx, speaker.session)?;
+    }
+    if open {
+        return Ok(TurnBegun::default());
+    }
+    let mut pending = Vec::new();
+    let mut messages = Vec::new();
+    for speaker in &speakers {
+        pending.extend(available_cursors(tx, speaker.watcher)?);
+        messages.extend(available_messages(tx, speaker.session)?);
+    }
+    messages.sort_by_key(|message| message.id);
+    cut_to_size(&mut messages);
+    if pending.is_empty() && messages.is_empty() {
+        return Ok(TurnBegun::default());
+    }
+    open_lease(tx, session, token, &pending, &messages)?;
+    Ok(TurnBegun {
+        token: Some(token),
+        notices: pending
+            .iter()
+            .map(|pending| notice(&pending.target, pending.row.cursor.last_seen()))
+            .collect(),
+        messages,
+    })
+}
+
+/// The session itself, and every other one that continues the same upstream thread.
+fn speakers(tx: &Tx<'_>, session: i64) -> OpResult<Vec<Speaker>> {
+    let speakers = tx.rows(
+        "SELECT session.id, session.key FROM sessions AS session
+         WHERE session.id = ?1 OR session.id IN (
+             SELECT other.session FROM links AS own
+             JOIN links AS other ON other.host = own.host AND other.catalog = own.catalog
+                                AND other.thread_id = own.thread_id
+             WHERE own.session = ?1)",
+        [session],
+        |row| {
+            Ok(Speaker {
+                session: row.get(0)?,
+                watcher: row.get(1)?,
+            })
+        },
+    )?;
+    Ok(speakers)
+}
+
+fn confirm_turn(tx: &mut Tx<'_>, token: TurnToken) -> OpResult<TurnSettled> {
+    let lease = tx.row("SELECT id FROM leases WHERE token = ?1", [token.0], |row| {
+        row.get::<_, i64>(0)
+    })?;
+    let Some(lease) = lease else {
+        return Ok(TurnSettled::default());
+    };
+    let mut settled = TurnSettled::default();
+    for (row, target) in leased_cursors(tx, lease)? {
+        // The lease names the notice that was handed out, else it would not stand here.
+        if confirm(tx, &row, row.cursor.notified(), &target)? {
+            settled.notices += 1;
+        }
+    }
+    let delivered = tx.execute(
+        "UPDATE messages SET body = NULL, delivered_at = ?2, lease = NULL WHERE lease = ?1",
+        (lease, tx.now()),
+    )?;
+    settled.messages = delivered as u64;
+    tx.execute("DELETE FROM leases WHERE id = ?1", [lease])?;
+    Ok(settled)
+}

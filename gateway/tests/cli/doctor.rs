@@ -1,0 +1,224 @@
+//! `tidings doctor`
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use insta::assert_snapshot;
+use tidings_protocol::session_api::{ApiError, ErrorType, Finding, Findings, Reply, Severity};
+
+use crate::fake::Fake;
+use crate::run::{alone, in_state_dir, with};
+
+fn finding(severity: Severity, what: &str, hint: &str) -> Finding {
+    Finding {
+        severity,
+        what: what.to_owned(),
+        hint: hint.to_owned(),
+    }
+}
+
+fn finding_these(findings: Vec<Finding>) -> Fake {
+    answering(Reply::Check(Findings { findings }))
+}
+
+/// A gateway whose state directory is its owner's alone, as a real one's is.
+fn answering(reply: Reply) -> Fake {
+    let fake = Fake::answering(reply);
+    set_mode(fake.state_dir(), 0o700);
+    fake
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, Permissions::from_mode(mode)).expect("mode");
+}
+
+fn mode(path: &Path) -> u32 {
+    let metadata = fs::metadata(path).expect("there");
+    metadata.permissions().mode() & 0o777
+}
+
+#[test]
+fn nothing_found_is_exit_code_0() {
+    let fake = finding_these(vec![]);
+    assert_snapshot!(with(&fake, "doctor"), @"
+    exit 0
+    --- stdout
+    --- stderr
+    nothing is wrong
+    --- asked
+    Check
+    ");
+    assert_snapshot!(with(&fake, "doctor --json"), @r#"
+    exit 0
+    --- stdout
+    {"schemaVersion":1,"findings":[]}
+    --- stderr
+    --- asked
+    Check
+    "#);
+}
+
+#[test]
+fn each_finding_has_the_command_that_mends_it() {
+    let fake = finding_these(vec![
+        finding(
+            Severity::Error,
+            "the gateway reads only: /s/state.sqlite cannot be written: the disk is full",
+            "free some space; the gateway goes on by itself",
+        ),
+        finding(
+            Severity::Warning,
+            "laptop is offline",
+            "tidings-node run on that machine",
+        ),
+    ]);
+    assert_snapshot!(with(&fake, "doctor"), @"
+    exit 1
+    --- stdout
+    error: the gateway reads only: /s/state.sqlite cannot be written: the disk is full
+    hint: free some space; the gateway goes on by itself
+    warning: laptop is offline
+    hint: tidings-node run on that machine
+    --- stderr
+    --- asked
+    Check
+    ");
+    assert_snapshot!(with(&fake, "doctor --json"), @r#"
+    exit 1
+    --- stdout
+    {"schemaVersion":1,"findings":[{"severity":"error","what":"the gateway reads only: /s/state.sqlite cannot be written: the disk is full","hint":"free some space; the gateway goes on by itself"},{"severity":"warning","what":"laptop is offline","hint":"tidings-node run on that machine"}]}
+    --- stderr
+    --- asked
+    Check
+    "#);
+}
+
+#[test]
+fn without_a_gateway_the_files_speak() {
+    assert_snapshot!(alone("doctor --state-dir /nonexistent"), @"
+    exit 1
+    --- stdout
+    error: the gateway is not running: nothing answers at /nonexistent/gateway.sock
+    hint: tidings gateway run --state-dir /nonexistent
+    warning: there is no state directory /nonexistent
+    hint: tidings gateway run makes it; or name another with --state-dir
+    --- stderr
+    ");
+    let dir = tempfile::tempdir().expect("scratch directory");
+    set_mode(dir.path(), 0o700);
+    assert_snapshot!(in_state_dir(dir.path(), "doctor"), @"
+    exit 1
+    --- stdout
+    error: the gateway is not running: nothing answers at [STATE]/gateway.sock
+    hint: tidings gateway run
+    warning: there is no database in [STATE]
+    hint: tidings gateway run makes one; or put a backup in its place
+    --- stderr
+    ");
+    fs::write(dir.path().join("state.sqlite"), "").expect("database");
+    set_mode(&dir.path().join("state.sqlite"), 0o600);
+    assert_snapshot!(in_state_dir(dir.path(), "doctor --json"), @r#"
+    exit 1
+    --- stdout
+    {"schemaVersion":1,"findings":[{"severity":"error","what":"the gateway is not running: nothing answers at [STATE]/gateway.sock","hint":"tidings gateway run"}]}
+    --- stderr
+    "#);
+}
+
+#[test]
+fn what_others_may_read_is_found_and_mended_only_where_asked() {
+    let fake = finding_these(vec![finding(Severity::Warning, "a warning", "a hint")]);
+    let folder = fake.state_dir().join("authority");
+    let key = folder.join("ca.key");
+    fs::create_dir(&folder).expect("folder");
+    fs::write(&key, "key").expect("key");
+    set_mode(&folder, 0o755);
+    set_mode(&key, 0o644);
+
+    assert_snapshot!(with(&fake, "doctor"), @"
+    exit 1
+    --- stdout
+    error: others may use [STATE]/authority: its permissions are 0755, not 0700
+    hint: tidings doctor --fix
+    error: others may use [STATE]/authority/ca.key: its permissions are 0644, not 0600
+    hint: tidings doctor --fix
+    warning: a warning
+    hint: a hint
+    --- stderr
+    --- asked
+    Check
+    ");
+    assert_eq!((mode(&folder), mode(&key)), (0o755, 0o644));
+    assert_snapshot!(with(&fake, "doctor --fix"), @"
+    exit 1
+    --- stdout
+    fixed: [STATE]/authority was 0755 and is 0700
+    fixed: [STATE]/authority/ca.key was 0644 and is 0600
+    warning: a warning
+    hint: a hint
+    --- stderr
+    --- asked
+    Check
+    ");
+    assert_eq!((mode(&folder), mode(&key)), (0o700, 0o600));
+    set_mode(&key, 0o604);
+    assert_snapshot!(with(&fake, "doctor --fix --json"), @r#"
+    exit 1
+    --- stdout
+    {"schemaVersion":1,"findings":[{"severity":"warning","what":"a warning","hint":"a hint"}],"fixed":[{"path":"[STATE]/authority/ca.key","was":"0604","is":"0600"}]}
+    --- stderr
+    --- asked
+    Check
+    "#);
+}
+
+#[test]
+fn what_is_mended_is_no_finding() {
+    let fake = finding_these(vec![]);
+    set_mode(fake.state_dir(), 0o755);
+    assert_snapshot!(with(&fake, "doctor --fix"), @"
+    exit 0
+    --- stdout
+    fixed: [STATE] was 0755 and is 0700
+    --- stderr
+    nothing is wrong
+    --- asked
+    Check
+    ");
+    assert_eq!(mode(fake.state_dir()), 0o700);
+}
+
+#[test]
+fn a_configuration_that_cannot_be_read_is_found() {
+    let fake = finding_these(vec![]);
+    let file = fake.state_dir().join("config.toml");
+    fs::write(file, "[signals]\nmaxAgge = \"30d\"\n").expect("write");
+    assert_snapshot!(with(&fake, "doctor"), @"
+    exit 1
+    --- stdout
+    error: [STATE]/config.toml: line 2: unknown field `maxAgge`, expected `maxAge` or `maxRows`
+    hint: did you mean maxAge?
+    --- stderr
+    --- asked
+    Check
+    ");
+}
+
+#[test]
+fn a_gateway_that_cannot_check_is_found() {
+    let unknown = ApiError::new(
+        ErrorType::Unsupported,
+        "this build does not know the message check",
+    );
+    let fake = answering(Reply::Error(unknown));
+    assert_snapshot!(with(&fake, "doctor"), @"
+    exit 1
+    --- stdout
+    error: this build does not know the message check
+    hint: see the gateway's log
+    --- stderr
+    --- asked
+    Check
+    ");
+}

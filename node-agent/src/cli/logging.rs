@@ -1,0 +1,75 @@
+//! The log: compact lines on stderr, chosen by `TIDINGS_LOG`.
+
+use std::io;
+
+use tracing_subscriber::EnvFilter;
+
+use super::output::write_stderr;
+
+/// The environment variable that says what is logged, as in `debug` or
+/// `info,tidings_node::tail=trace`.
+pub const LOG_VARIABLE: &str = "TIDINGS_LOG";
+
+/// How much is logged where nobody says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DefaultLevel {
+    /// For daemons: what an operator wants to find later.
+    Info,
+    /// For commands: only what is not as it should be.
+    Warn,
+}
+
+/// Begins to log. What went wrong with the filter is said once, and the default taken:
+/// a daemon is worth more than its log.
+pub fn start(default: DefaultLevel) {
+    let wanted = std::env::var(LOG_VARIABLE).unwrap_or_default();
+    let filter = filter(&wanted, default).unwrap_or_else(|()| {
+        write_stderr(&format!(
+            "warning: {LOG_VARIABLE} is not a log filter; `{}` is used\n",
+            default.as_str()
+        ));
+        EnvFilter::new(default.as_str())
+    });
+    // Fails only where a log is running already, and that one may go on.
+    let _ = tracing_subscriber::fmt()
+        .compact()
+        .with_ansi(false)
+        .with_writer(io::stderr)
+        .with_env_filter(filter)
+        .try_init();
+}
+
+impl DefaultLevel {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Info => "info",
+            Self::Warn => "warn",
+        }
+    }
+}
+
+fn filter(wanted: &str, default: DefaultLevel) -> Result<EnvFilter, ()> {
+    let text = match wanted.trim() {
+        "" => default.as_str(),
+        text => text,
+    };
+    EnvFilter::try_new(text).map_err(|_| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_variable_decides_and_an_empty_one_leaves_the_default() {
+        for (wanted, default, expected) in [
+            ("", DefaultLevel::Info, Ok("info")),
+            (" ", DefaultLevel::Warn, Ok("warn")),
+            ("trace", DefaultLevel::Warn, Ok("trace")),
+            ("a=b=c", DefaultLevel::Warn, Err(())),
+        ] {
+            let filter = filter(wanted, default).map(|filter| filter.to_string());
+            assert_eq!(filter, expected.map(str::to_owned), "{wanted:?}");
+        }
+    }
+}

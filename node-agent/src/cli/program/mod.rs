@@ -1,0 +1,75 @@
+//! The command line of `tidings-node`: one file per verb.
+
+mod classify;
+mod join;
+mod run;
+mod status;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use super::logging::{self, DefaultLevel};
+use super::{CommandError, CommonArgs, usage};
+
+pub use join::{JoinOptions, Paired};
+pub use run::NodeRunOptions;
+
+/// Follows the transcripts of this machine for a Tidings gateway on another
+#[derive(Debug, Parser)]
+#[command(
+    name = "tidings-node",
+    version,
+    max_term_width = 100,
+    after_help = "Begin with:\n  tidings-node join LINK\n  tidings-node run"
+)]
+struct Cli {
+    #[command(flatten)]
+    common: CommonArgs,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Pairs this machine with a gateway
+    Join(join::JoinArgs),
+    /// Runs the node agent until it is told to stop
+    Run(run::RunArgs),
+    /// The node agent of this machine at a glance
+    #[command(after_help = "Example:\n  tidings-node status")]
+    Status,
+    /// Says which records of a transcript are a human speaking, and by which rule
+    Classify(classify::ClassifyArgs),
+}
+
+/// Runs the command that the process's arguments name, and gives its exit code.
+pub fn main() -> ExitCode {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let cli: Cli = match usage::parse(&arguments) {
+        Ok(cli) => cli,
+        Err(code) => return code,
+    };
+    let output = cli.common.output();
+    let Some(command) = cli.command else {
+        return usage::without_command::<Cli>(output);
+    };
+    logging::start(match command {
+        Command::Run(_) => DefaultLevel::Info,
+        _ => DefaultLevel::Warn,
+    });
+    match run(command, &cli.common) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => error.report(output),
+    }
+}
+
+fn run(command: Command, common: &CommonArgs) -> Result<(), CommandError> {
+    match command {
+        Command::Join(args) => join::run(args, common),
+        Command::Run(args) => run::run(&args.into_options(common)?),
+        Command::Status => status::run(common),
+        Command::Classify(args) => classify::run(&args, common.output()),
+    }
+}

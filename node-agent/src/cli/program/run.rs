@@ -1,0 +1,170 @@
+//! `tidings-node run`: the daemon, until it is told to stop.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Args;
+use serde::Serialize;
+use tidings_protocol::EpochMs;
+use tidings_protocol::session_api::{ApiError, ErrorType};
+use tokio::sync::watch;
+
+use crate::cli::{CommandError, CommonArgs, Output, OutputFormat, daemon};
+use crate::clock::SystemClock;
+use crate::connection::{Agent, AgentOptions, ConnectionState, IdentityFileError, NodeIdentity};
+use crate::discover::{RootArgument, RootSet, Surroundings};
+use crate::held_dir::{HeldDir, HoldError, Holder};
+use crate::local::NodeResponder;
+use crate::local::socket::{self, NODE_SOCKET, SocketError};
+
+/// How a node agent is to run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeRunOptions {
+    /// Where its key and certificate are kept.
+    pub state_dir: PathBuf,
+    /// Where this machine's transcripts are, by catalog; a catalog that is not named has
+    /// its default places.
+    pub roots: Vec<RootArgument>,
+    /// For whom it prints.
+    pub output: OutputFormat,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  tidings-node run --root claude=/srv/agents/projects")]
+pub(super) struct RunArgs {
+    /// A directory with transcripts of a catalog, instead of that catalog's usual ones
+    #[arg(long = "root", value_name = "CATALOG=DIR")]
+    roots: Vec<RootArgument>,
+}
+
+impl RunArgs {
+    pub(super) fn into_options(self, common: &CommonArgs) -> Result<NodeRunOptions, ApiError> {
+        Ok(NodeRunOptions {
+            state_dir: common.state_dir()?,
+            roots: self.roots,
+            output: common.output().format(),
+        })
+    }
+}
+
+/// Printed at every change of the connection.
+#[derive(Debug, Serialize)]
+struct Change<'a> {
+    #[serde(rename = "event")]
+    name: &'static str,
+    gateway: &'a str,
+    at: EpochMs,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
+}
+
+/// Runs the node agent until SIGTERM or SIGINT.
+pub(super) fn run(options: &NodeRunOptions) -> Result<(), CommandError> {
+    let identity = NodeIdentity::load(&options.state_dir).map_err(identity_error)?;
+    let held =
+        HeldDir::hold(&options.state_dir, Holder::NodeAgent).map_err(|error| hold_error(&error))?;
+    let surroundings = Surroundings::of_this_process();
+    let roots = RootSet::new(&surroundings, &options.roots)
+        .map_err(|error| ApiError::new(ErrorType::InvalidRequest, error.to_string()))?;
+    daemon::runtime()?.block_on(async {
+        let stopped = daemon::stop_signal()?;
+        let gateway = identity.gateway.clone();
+        let door =
+            socket::bind(held.path().join(NODE_SOCKET)).map_err(|error| socket_error(&error))?;
+        let (agent, task) = Agent::start(AgentOptions {
+            identity,
+            identity_dir: Some(held.path().to_owned()),
+            roots,
+            clock: Arc::new(SystemClock::new()),
+        })
+        .map_err(|error| ApiError::new(ErrorType::InvalidData, error.to_string()))?;
+        let (close, closed) = watch::channel(false);
+        let responder = Arc::new(NodeResponder::new(agent.clone()));
+        let serving = tokio::spawn(socket::serve(door, responder, closed));
+        let output = Output::new(options.output);
+        let ended = tokio::select! {
+            ended = say_changes(agent.connection(), &gateway, output) => ended,
+            () = stopped => Ok(()),
+        };
+        agent.stop();
+        let _ = task.await;
+        close.send_replace(true);
+        let _ = serving.await;
+        let _ = std::fs::remove_file(held.path().join(NODE_SOCKET));
+        ended
+    })
+}
+
+/// Says each change of the connection, once.
+async fn say_changes(
+    mut connection: watch::Receiver<(ConnectionState, EpochMs)>,
+    gateway: &str,
+    output: Output,
+) -> Result<(), CommandError> {
+    let mut said = None;
+    loop {
+        let (state, since) = connection.borrow_and_update().clone();
+        let now = (state.as_str(), since);
+        if said != Some(now) {
+            say(&state, since, gateway, output)?;
+            said = Some(now);
+        }
+        if connection.changed().await.is_err() {
+            return Ok(());
+        }
+    }
+}
+
+fn say(
+    state: &ConnectionState,
+    at: EpochMs,
+    gateway: &str,
+    output: Output,
+) -> Result<(), CommandError> {
+    let (name, reason) = match state {
+        ConnectionState::Connected => ("connected", None),
+        ConnectionState::Connecting(None) => ("connecting", None),
+        ConnectionState::Connecting(reason) => ("disconnected", reason.as_deref()),
+        ConnectionState::Refused(reason) => ("refused", Some(reason.as_str())),
+    };
+    let change = Change {
+        name,
+        gateway,
+        at,
+        reason,
+    };
+    output.item(&change, |change| match change.reason {
+        Some(reason) => format!("{} ({gateway}): {reason}", change.name),
+        None => format!("{} ({gateway})", change.name),
+    })
+}
+
+fn identity_error(error: IdentityFileError) -> ApiError {
+    match error {
+        IdentityFileError::NotPaired { .. } => {
+            ApiError::new(ErrorType::Configuration, error.to_string())
+                .with_hint("pair it first: tidings-node join LINK")
+        }
+        IdentityFileError::Damaged { .. } => {
+            ApiError::new(ErrorType::InvalidData, error.to_string())
+                .with_hint("pair anew, with another --state-dir")
+        }
+        error => ApiError::new(ErrorType::CannotCreate, error.to_string()),
+    }
+}
+
+fn hold_error(error: &HoldError) -> ApiError {
+    let error_type = match error {
+        HoldError::Held { .. } => ErrorType::Unavailable,
+        _ => ErrorType::CannotCreate,
+    };
+    ApiError::new(error_type, error.to_string()).with_hint("tidings-node status says how it is")
+}
+
+fn socket_error(error: &SocketError) -> ApiError {
+    let error_type = match error {
+        SocketError::PathTooLong { .. } => ErrorType::Configuration,
+        _ => ErrorType::CannotCreate,
+    };
+    ApiError::new(error_type, error.to_string()).with_hint("give another --state-dir")
+}

@@ -1,0 +1,11 @@
+//! Where transcripts stand on this machine, and what stands there.
+
+pub mod catalog;
+pub mod files;
+mod header;
+mod places;
+pub mod roots;
+pub(crate) mod walk;
+
+pub use places::RootPlaces;
+pub use roots::{Root, RootArgument, RootError, RootSet, Surroundings};

@@ -1,0 +1,17 @@
+//! The node agent: discovers, watches, tails and classifies transcripts, and pushes what
+//! happened to the gateway.
+#![forbid(unsafe_code)]
+
+pub mod classify;
+pub mod cli;
+pub mod clock;
+pub mod connection;
+pub mod discover;
+pub mod follow;
+pub mod framed;
+pub mod held_dir;
+pub mod link;
+pub mod local;
+pub mod private_files;
+pub mod tail;
+pub mod watch;

@@ -1,0 +1,289 @@
+//! A Unix socket in a state directory, for the commands, hooks and MCP servers of this
+//! machine. Gateway and node agent serve the same requests over the same framing.
+
+use std::io;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tidings_protocol::session_api::{ApiError, ErrorType, Reply, Request, SignalsQuery};
+use tidings_protocol::wire::{FrameError, MAX_FRAME_BYTES};
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::task::JoinSet;
+
+use crate::framed::{self, StreamError};
+
+/// The gateway's socket in its state directory.
+pub const GATEWAY_SOCKET: &str = "gateway.sock";
+/// A node agent's socket in its state directory.
+pub const NODE_SOCKET: &str = "node.sock";
+/// The longest path that a Unix socket can be bound to, in bytes (Linux; macOS has 104).
+pub const MAX_SOCKET_PATH_BYTES: usize = if cfg!(target_os = "macos") { 103 } else { 107 };
+/// Connections served at once; the next waits in the kernel's queue.
+const MAX_CONNECTIONS: usize = 256;
+
+/// Why the socket cannot be opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SocketError {
+    /// The state directory's path is too long for a socket in it.
+    #[error(
+        "the socket path {path} has {} bytes; a Unix socket allows {MAX_SOCKET_PATH_BYTES}",
+        .path.as_os_str().len()
+    )]
+    PathTooLong {
+        /// The socket's path.
+        path: PathBuf,
+    },
+    /// The socket cannot be made.
+    #[error("cannot open the socket {path}: {source}")]
+    Io {
+        /// The socket's path.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// Who answers the requests of a socket.
+pub trait Responder: Send + Sync + 'static {
+    /// The reply to a request.
+    fn answer(&self, request: Request) -> impl Future<Output = Reply> + Send;
+
+    /// Replies to a request for a stream, one after the other, until the receiver is dropped.
+    fn follow(&self, stream: Follow) -> mpsc::Receiver<Reply>;
+}
+
+/// A request that is answered again and again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Follow {
+    /// The log, as `signals_follow` asks for it.
+    Signals(SignalsQuery),
+    /// The wakes.
+    Wakes,
+}
+
+/// Opens the socket. Whoever calls holds the lock of the state directory, so a socket that
+/// stands there is left over from a dead process.
+pub fn bind(path: PathBuf) -> Result<UnixListener, SocketError> {
+    if path.as_os_str().len() > MAX_SOCKET_PATH_BYTES {
+        return Err(SocketError::PathTooLong { path });
+    }
+    let open = || {
+        match std::fs::symlink_metadata(&path) {
+            Ok(there) if there.file_type().is_socket() => std::fs::remove_file(&path)?,
+            Ok(_) | Err(_) => {}
+        }
+        let listener = UnixListener::bind(&path)?;
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
+        Ok(listener)
+    };
+    open().map_err(|source| SocketError::Io {
+        path: path.clone(),
+        source,
+    })
+}
+
+/// Serves the socket until `stopped`.
+pub async fn serve<R: Responder>(
+    listener: UnixListener,
+    responder: Arc<R>,
+    mut stopped: watch::Receiver<bool>,
+) {
+    let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let mut connections = JoinSet::new();
+    loop {
+        while connections.try_join_next().is_some() {}
+        let Ok(place) = places.clone().acquire_owned().await else {
+            return;
+        };
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = stopped.changed() => return,
+        };
+        let stream = match accepted {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                tracing::warn!(%error, "a connection to the socket was not accepted");
+                continue;
+            }
+        };
+        let responder = responder.clone();
+        connections.spawn(async move {
+            if let Err(error) = serve_connection(stream, &*responder).await {
+                tracing::debug!(%error, "a connection to the socket ended");
+            }
+            drop(place);
+        });
+    }
+}
+
+async fn serve_connection<R: Responder>(
+    stream: UnixStream,
+    responder: &R,
+) -> Result<(), StreamError> {
+    let own_uid = rustix::process::geteuid().as_raw();
+    let peer_uid = stream.peer_cred()?.uid();
+    let (mut receive, mut send) = stream.into_split();
+    if peer_uid != own_uid && peer_uid != 0 {
+        let error = ApiError::new(
+            ErrorType::NotPermitted,
+            format!("this socket belongs to user {own_uid}, not to user {peer_uid}"),
+        );
+        return framed::write(&mut send, &Reply::Error(error)).await;
+    }
+    loop {
+        let reply = match framed::read(&mut receive, MAX_FRAME_BYTES).await {
+            Ok(None) => return Ok(()),
+            Ok(Some(Request::SignalsFollow(query))) => {
+                let replies = responder.follow(Follow::Signals(query));
+                return follow(replies, receive, send).await;
+            }
+            Ok(Some(Request::WakesFollow {})) => {
+                return follow(responder.follow(Follow::Wakes), receive, send).await;
+            }
+            Ok(Some(request)) => responder.answer(request).await,
+            Err(StreamError::Frame(error @ FrameError::Unsupported { .. })) => {
+                Reply::Error(ApiError::new(ErrorType::Unsupported, error.to_string()))
+            }
+            Err(StreamError::Frame(error)) => {
+                let reply = ApiError::new(ErrorType::InvalidRequest, error.to_string());
+                framed::write(&mut send, &Reply::Error(reply)).await?;
+                return Err(error.into());
+            }
+            Err(error) => return Err(error),
+        };
+        write_reply(&mut send, reply).await?;
+    }
+}
+
+async fn write_reply(send: &mut OwnedWriteHalf, reply: Reply) -> Result<(), StreamError> {
+    for frame in reply.into_frames()? {
+        framed::write_encoded(send, &frame).await?;
+    }
+    Ok(())
+}
+
+/// Hands out replies as they come, until either side ends.
+async fn follow(
+    mut replies: mpsc::Receiver<Reply>,
+    mut receive: OwnedReadHalf,
+    mut send: OwnedWriteHalf,
+) -> Result<(), StreamError> {
+    let gone = async {
+        // Nothing more is asked on this connection: whatever comes is its end.
+        let _ = tokio::io::AsyncReadExt::read(&mut receive, &mut [0; 1]).await;
+    };
+    tokio::pin!(gone);
+    loop {
+        let reply = tokio::select! {
+            reply = replies.recv() => reply,
+            () = &mut gone => return Ok(()),
+        };
+        match reply {
+            Some(reply) => write_reply(&mut send, reply).await?,
+            None => return Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Echo;
+
+    impl Responder for Echo {
+        async fn answer(&self, request: Request) -> Reply {
+            let message = format!("{request:?}");
+            Reply::Error(ApiError::new(ErrorType::NotFound, message))
+        }
+
+        fn follow(&self, _stream: Follow) -> mpsc::Receiver<Reply> {
+            mpsc::channel(1).1
+        }
+    }
+
+    struct Running {
+        path: PathBuf,
+        stop: watch::Sender<bool>,
+        task: tokio::task::JoinHandle<()>,
+        _scratch: tempfile::TempDir,
+    }
+
+    fn start() -> Running {
+        let scratch = tempfile::tempdir().expect("scratch");
+        let path = scratch.path().join(NODE_SOCKET);
+        let listener = bind(path.clone()).expect("bind");
+        let (stop, stopped) = watch::channel(false);
+        Running {
+            path,
+            stop,
+            task: tokio::spawn(serve(listener, Arc::new(Echo), stopped)),
+            _scratch: scratch,
+        }
+    }
+
+    async fn raw(path: &PathBuf, bytes: &[u8]) -> Option<Reply> {
+        let mut stream = UnixStream::connect(path).await.expect("connect");
+        tokio::io::AsyncWriteExt::write_all(&mut stream, bytes)
+            .await
+            .expect("write");
+        framed::read(&mut stream, MAX_FRAME_BYTES)
+            .await
+            .expect("a frame or the end")
+    }
+
+    #[tokio::test]
+    async fn requests_are_answered_in_turn_on_one_connection() {
+        let running = start();
+        let mut stream = UnixStream::connect(&running.path).await.expect("connect");
+        for request in [Request::Status {}, Request::NodesList {}] {
+            framed::write(&mut stream, &request).await.expect("write");
+            let reply: Option<Reply> = framed::read(&mut stream, MAX_FRAME_BYTES)
+                .await
+                .expect("read");
+            let Some(Reply::Error(error)) = reply else {
+                panic!("no reply");
+            };
+            assert_eq!(error.message, format!("{request:?}"));
+        }
+        running.stop.send_replace(true);
+        running.task.await.expect("ends");
+    }
+
+    #[tokio::test]
+    async fn what_is_no_request_gets_a_named_error() {
+        let running = start();
+        for (bytes, expected) in [
+            (&b"\0\0\0\x06\x81\xa3abc\xc0"[..], ErrorType::Unsupported),
+            (b"\0\0\0\x01\xc1", ErrorType::InvalidRequest),
+            (b"GET / HTTP/1.1\r\n\r\n", ErrorType::InvalidRequest),
+        ] {
+            let Some(Reply::Error(error)) = raw(&running.path, bytes).await else {
+                panic!("no error for {bytes:?}");
+            };
+            assert_eq!(error.error_type, expected, "{bytes:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_path_too_long_for_a_socket_is_a_named_error() {
+        let scratch = tempfile::tempdir().expect("scratch");
+        let error = bind(scratch.path().join("d".repeat(120))).expect_err("too long");
+        assert!(matches!(error, SocketError::PathTooLong { .. }), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_socket_left_over_is_replaced_and_a_file_is_not() {
+        let scratch = tempfile::tempdir().expect("scratch");
+        let path = scratch.path().join("s");
+        drop(bind(path.clone()).expect("first"));
+        drop(bind(path.clone()).expect("replaces what is left over"));
+        std::fs::remove_file(&path).expect("remove");
+        std::fs::write(&path, "mine").expect("a file");
+        assert!(bind(path).is_err());
+    }
+}

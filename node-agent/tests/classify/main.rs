@@ -1,0 +1,4 @@
+//! Reading and classifying transcripts, through what callers see.
+
+mod corpus;
+mod support;

@@ -1,0 +1,221 @@
+//! `tidings-node` as whole outputs of the real binary.
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use tidings_protocol::report::LinkId;
+use tidings_protocol::session_api::{NodeLinkStatus, NodeStatus, Reply, Request, RootStatus};
+use tidings_protocol::wire::frame::{HEADER_BYTES, decode, encode};
+use tidings_protocol::{Catalog, HostName, NodeId, ThreadId};
+
+/// Runs a command line with this on stdin and gives everything it says.
+fn run(line: &str, stdin: &str) -> String {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_tidings-node"))
+        .args(line.split_whitespace())
+        .env_clear()
+        .env("HOME", "/nonexistent")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("run");
+    let mut input = child.stdin.take().expect("piped");
+    // A command that reads no stdin may have gone already.
+    let _ = input.write_all(stdin.as_bytes());
+    drop(input);
+    let output = child.wait_with_output().expect("end");
+    format!(
+        "exit {}\n--- stdout\n{}--- stderr\n{}",
+        output.status.code().expect("ended by itself"),
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
+}
+
+#[test]
+fn alone_it_prints_help() {
+    let output = run("", "");
+    assert!(output.starts_with("exit 0\n--- stdout\nFollows the transcripts"));
+    assert_eq!(output, run("--help", ""));
+    for verb in ["join", "run", "status", "classify"] {
+        let help = run(&format!("{verb} --help"), "");
+        let example = format!("Example:\n  tidings-node {verb}");
+        assert!(help.contains(&example), "{help}");
+    }
+}
+
+#[test]
+fn what_is_no_join_link_is_not_repeated_and_its_file_is_left_alone() {
+    let dir = tempfile::tempdir().expect("scratch directory");
+    let file = dir.path().join("other.txt");
+    std::fs::write(&file, "canary").expect("write");
+    let expected = "exit 2\n--- stdout\n--- stderr\n\
+        error: no join link: a join link begins with tidings://join/\n\
+        hint: tidings nodes invite, on the gateway's machine, prints one\n";
+    assert_eq!(run("join canary", ""), expected);
+    assert_eq!(run("join", "canary"), expected);
+    let line = format!("join --link-file {}", file.display());
+    assert_eq!(run(&line, ""), expected);
+    assert!(file.exists());
+    assert_eq!(
+        run("join --json", &"x".repeat(4_096)),
+        "exit 2\n--- stdout\n{\"schemaVersion\":1,\"ok\":false,\"error\":{\
+         \"type\":\"invalid_request\",\"message\":\"no join link: a join link has at most 512 \
+         bytes\",\"hint\":\"tidings nodes invite, on the gateway's machine, prints one\"}}\n\
+         --- stderr\n"
+    );
+}
+
+#[test]
+fn a_link_file_that_cannot_be_read_is_named() {
+    assert_eq!(
+        run("join --link-file /nonexistent/link.txt", ""),
+        "exit 1\n--- stdout\n--- stderr\n\
+         error: cannot read /nonexistent/link.txt: No such file or directory (os error 2)\n"
+    );
+}
+
+#[test]
+fn a_link_and_a_file_at_once_cannot_be_meant() {
+    let output = run("join tidings://join/x --link-file y", "");
+    assert!(output.starts_with("exit 2\n"), "{output}");
+    assert!(!output.contains("tidings://"), "{output}");
+}
+
+#[test]
+fn without_a_node_agent_status_says_how_to_start_one() {
+    assert_eq!(
+        run("status --state-dir /nonexistent", ""),
+        "exit 69\n--- stdout\n--- stderr\n\
+         error: the node agent is not running: nothing answers at /nonexistent/node.sock\n\
+         hint: tidings-node run --state-dir /nonexistent\n"
+    );
+}
+
+fn status() -> NodeStatus {
+    NodeStatus {
+        version: "0.1.0".to_owned(),
+        node_id: NodeId::parse("0123456789abcdef0123456789abcdef").expect("node id"),
+        host_name: HostName::parse("laptop").expect("name"),
+        gateway: "gw.example.org:7430".to_owned(),
+        connection: "refused".to_owned(),
+        connection_since: 1_796_072_703_123,
+        connection_error: Some("the node is revoked; pair it again".to_owned()),
+        certificate_not_after: 1_796_159_103_123,
+        roots: vec![RootStatus {
+            catalog: Catalog::Claude,
+            path: "/home/ada/.claude/projects".to_owned(),
+            state: "polled".to_owned(),
+        }],
+        links: vec![NodeLinkStatus {
+            link: LinkId(5),
+            catalog: Catalog::Claude,
+            thread_id: ThreadId::parse("0a1b").expect("thread"),
+            path: "/home/ada/.claude/projects/x/0a1b.jsonl".to_owned(),
+            offset: 4_096,
+            state: "idle".to_owned(),
+        }],
+        warnings: vec!["file events are used up".to_owned()],
+    }
+}
+
+/// Answers one `node_status` at a socket in `dir`.
+fn answer_once(dir: &Path) {
+    let listener = UnixListener::bind(dir.join("node.sock")).expect("bind");
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("accept");
+        let mut header = [0; HEADER_BYTES];
+        stream.read_exact(&mut header).expect("header");
+        let mut body = vec![0; u32::from_be_bytes(header) as usize];
+        stream.read_exact(&mut body).expect("body");
+        let request: Request = decode(&body).expect("request");
+        assert_eq!(request, Request::NodeStatus {});
+        let reply = Reply::NodeStatus(Box::new(status()));
+        stream
+            .write_all(&encode(&reply).expect("frame"))
+            .expect("write");
+    });
+}
+
+fn status_output(line: &str) -> String {
+    let dir = tempfile::tempdir().expect("scratch directory");
+    answer_once(dir.path());
+    run(&format!("{line} --state-dir {}", dir.path().display()), "")
+}
+
+#[test]
+fn status_shows_the_connection_the_roots_and_what_is_followed() {
+    assert_eq!(
+        status_output("status"),
+        "exit 0\n--- stdout\n\
+         node         laptop, id 0123456789abcdef0123456789abcdef, version 0.1.0\n\
+         gateway      gw.example.org:7430, refused since 2026-11-30 21:05:03 UTC\n\
+         certificate  until 2026-12-01 21:05:03 UTC\n\
+         \n\
+         CATALOG  STATE   ROOT\n\
+         claude   polled  /home/ada/.claude/projects\n\
+         \n\
+         CATALOG  THREAD  STATE  RECORDED  FILE\n\
+         claude   0a1b    idle     4.1 kB  /home/ada/.claude/projects/x/0a1b.jsonl\n\
+         --- stderr\n\
+         warning: the node is revoked; pair it again\n\
+         warning: file events are used up\n"
+    );
+}
+
+#[test]
+fn status_as_json_has_every_member() {
+    assert_eq!(
+        status_output("status --json"),
+        "exit 0\n--- stdout\n\
+         {\"schemaVersion\":1,\"version\":\"0.1.0\",\
+         \"nodeId\":\"0123456789abcdef0123456789abcdef\",\"hostName\":\"laptop\",\
+         \"gateway\":\"gw.example.org:7430\",\"connection\":\"refused\",\
+         \"connectionSince\":1796072703123,\
+         \"connectionError\":\"the node is revoked; pair it again\",\
+         \"certificateNotAfter\":1796159103123,\
+         \"roots\":[{\"catalog\":\"claude\",\"path\":\"/home/ada/.claude/projects\",\
+         \"state\":\"polled\"}],\
+         \"links\":[{\"link\":5,\"catalog\":\"claude\",\"threadId\":\"0a1b\",\
+         \"path\":\"/home/ada/.claude/projects/x/0a1b.jsonl\",\"offset\":4096,\
+         \"state\":\"idle\"}],\
+         \"warnings\":[\"file events are used up\"]}\n\
+         --- stderr\n"
+    );
+}
+
+#[test]
+fn classify_names_what_it_cannot_read() {
+    let missing = "error: cannot read /nonexistent/t.jsonl: no such file";
+    let output = run("classify /nonexistent/t.jsonl", "");
+    assert!(output.starts_with("exit 1\n"), "{output}");
+    assert!(output.contains(missing), "{output}");
+    let json = run("classify /nonexistent/t.jsonl --json", "");
+    assert!(json.contains("\"type\":\"not_found\""), "{json}");
+}
+
+#[test]
+fn an_empty_file_has_no_records_and_that_is_no_error() {
+    let file = tempfile::NamedTempFile::new().expect("file");
+    let line = format!("classify {}", file.path().display());
+    assert_eq!(
+        run(&line, ""),
+        "exit 0\n--- stdout\n--- stderr\nrecords 0, human 0; of no known program\n"
+    );
+    assert_eq!(
+        run(&format!("{line} --json"), ""),
+        "exit 0\n--- stdout\n{\"schemaVersion\":1,\"records\":[]}\n--- stderr\n"
+    );
+}
+
+#[test]
+fn a_root_must_name_its_catalog() {
+    let output = run("run --root /srv --json", "");
+    assert!(output.starts_with("exit 2\n--- stdout\n{"), "{output}");
+    assert!(
+        output.contains("a root is given as <catalog>=<directory>"),
+        "{output}"
+    );
+}

@@ -1,0 +1,384 @@
+//! The session interface: one set of typed requests behind every door.
+//!
+//! Field names are camelCase on every door and in `--json`; times are epoch milliseconds.
+//! A stream (`signals_follow`, `wakes_follow`) answers with many replies on one connection.
+
+mod error;
+mod node;
+mod nodes;
+mod parts;
+mod replies;
+mod turns;
+mod upkeep;
+
+use serde::{Deserialize, Serialize};
+
+use crate::signal::RunOutcome;
+use crate::{Catalog, SessionKey, SignalKind};
+
+pub use error::{ApiError, ErrorType};
+pub use node::{NodeLinkStatus, NodeStatus, RootStatus};
+pub use nodes::{
+    Invitation, MAX_NODE_NAME_CHARS, Node, NodeRef, NodeRemoved, NodeState, Nodes, NodesRename,
+};
+pub use replies::{
+    Adopted, CatalogThread, CatalogThreads, Counts, GatewayStatus, HostError, LinkStatus,
+    LinkSummary, Notice, Notices, Recorded, SessionEntry, SessionRow, SessionStatus, Sessions,
+    SignalEvidence, SignalRow, SignalWhy, Signals, StateChange, StateChanges, Status,
+    UpstreamState, UpstreamStatus, Watch, WatchRemoved, Watched, Watches,
+};
+pub use turns::{LeaseRef, TurnBegun, TurnEnded, TurnMessage, TurnSettled, Wake, Wakes};
+pub use upkeep::{BackedUp, Backup, Finding, Findings, Severity};
+
+/// The most signals one `signals_list` answers.
+pub const MAX_SIGNALS_PER_PAGE: u32 = 10_000;
+/// How many signals `signals_list` answers where nobody says.
+pub const DEFAULT_SIGNALS_PER_PAGE: u32 = 100;
+/// The most events one `session_status` answers.
+pub const MAX_CHANGES: usize = 200;
+/// The most rows one `sessions_list` answers.
+pub const MAX_SESSIONS_PER_PAGE: u32 = 200;
+
+/// What a caller asks for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Request {
+    /// The gateway at a glance.
+    Status {},
+    /// The node agent at a glance; only its own socket answers.
+    NodeStatus {},
+    /// A join link for one new machine.
+    NodesInvite(NodesInvite),
+    /// Every node.
+    NodesList {},
+    /// One node.
+    NodesShow(NodeRef),
+    /// Changes a node's display name.
+    NodesRename(NodesRename),
+    /// Turns a node's key away for good.
+    NodesRevoke(NodeRef),
+    /// Takes a node off the list; its machine may pair again.
+    NodesRemove(NodeRef),
+    /// Threads on all machines.
+    CatalogList(CatalogList),
+    /// Takes a catalog thread into the gateway under a session key.
+    Adopt(Adopt),
+    /// Sessions, pinned and newest first.
+    SessionsList(SessionsList),
+    /// One session's entry.
+    SessionShow(SessionRef),
+    /// One session's state version, and what changed since another.
+    SessionStatus(StatusQuery),
+    /// Registers a watch at the target's head.
+    WatchAdd(WatchPair),
+    /// Ends a watch.
+    WatchRemove(WatchPair),
+    /// Watches.
+    WatchList(WatchFilter),
+    /// The notices pending for a watcher, moving nothing.
+    NoticesList(SessionRef),
+    /// Takes the notices pending for a watcher.
+    NoticesDrain(SessionRef),
+    /// Begins a turn of a session: leases its notices and messages.
+    TurnBegin(SessionRef),
+    /// Confirms what a turn took.
+    TurnConfirm(LeaseRef),
+    /// Gives back what a turn took.
+    TurnRelease(LeaseRef),
+    /// Ends a turn of a session.
+    TurnEnd(SessionRef),
+    /// Each notice as it becomes available to somebody.
+    WakesFollow {},
+    /// A page of the log, ascending.
+    SignalsList(SignalsQuery),
+    /// The log from a sequence on, as it grows.
+    SignalsFollow(SignalsQuery),
+    /// Why an upstream signal was recorded.
+    SignalsWhy {
+        /// The signal.
+        sequence: u64,
+    },
+    /// Records a signal by hand.
+    SignalsRecord(SignalsRecord),
+    /// Copies the state database to a new file.
+    Backup(Backup),
+    /// Looks for what is wrong.
+    Check {},
+}
+
+/// The answer to a [`Request`]: the reply of the same name, or an error.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reply {
+    /// To `status`.
+    Status(Box<Status>),
+    /// To `node_status`.
+    NodeStatus(Box<NodeStatus>),
+    /// To `nodes_invite`.
+    NodesInvite(Invitation),
+    /// To `nodes_list`.
+    NodesList(Nodes),
+    /// To `nodes_show`, `nodes_rename` and `nodes_revoke`: the node as it stands now.
+    Node(Box<Node>),
+    /// To `nodes_remove`.
+    NodesRemove(NodeRemoved),
+    /// To `catalog_list`.
+    CatalogList(CatalogThreads),
+    /// To `adopt`.
+    Adopt(Adopted),
+    /// To `sessions_list`.
+    SessionsList(Sessions),
+    /// To `session_show`.
+    SessionShow(Box<SessionEntry>),
+    /// To `session_status`.
+    SessionStatus(SessionStatus),
+    /// To `watch_add`.
+    WatchAdd(Watched),
+    /// To `watch_remove`.
+    WatchRemove(WatchRemoved),
+    /// To `watch_list`.
+    WatchList(Watches),
+    /// To `notices_list` and `notices_drain`.
+    Notices(Notices),
+    /// To `turn_begin`.
+    TurnBegin(TurnBegun),
+    /// To `turn_confirm` and `turn_release`.
+    TurnSettled(TurnSettled),
+    /// To `turn_end`.
+    TurnEnd(TurnEnded),
+    /// To `wakes_follow`, again and again.
+    Wakes(Wakes),
+    /// To `signals_list`; and, again and again, to `signals_follow`.
+    Signals(Signals),
+    /// To `signals_why`.
+    SignalsWhy(SignalWhy),
+    /// To `signals_record`.
+    SignalsRecord(Recorded),
+    /// To `backup`.
+    Backup(BackedUp),
+    /// To `check`.
+    Check(Findings),
+    /// A part of a reply that is larger than a frame; more follows.
+    Part(Box<Reply>),
+    /// To anything.
+    Error(ApiError),
+}
+
+/// Asks for a join link.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct NodesInvite {
+    /// Host name and first display name of the new node; else its machine's name.
+    pub name: Option<String>,
+    /// The address in the link, `host:port`; else the listen address, else the first
+    /// address that is not loopback.
+    pub address: Option<String>,
+}
+
+/// Asks for threads.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct CatalogList {
+    /// Only this host: a node id, a host name, or `local`.
+    pub host: Option<String>,
+    /// Only this catalog.
+    pub catalog: Option<Catalog>,
+    /// With titles made of prompt text where the program wrote none.
+    pub titles: bool,
+}
+
+/// Asks to adopt a thread.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Adopt {
+    /// The family of the transcript.
+    pub catalog: Catalog,
+    /// A node id, a host name, or `local`.
+    pub host: String,
+    /// The program's own id of the conversation.
+    pub thread_id: crate::ThreadId,
+    /// The agent whose session it becomes; else the default agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// A watcher to register at once, from the head after `adopted`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watch_by: Option<SessionKey>,
+}
+
+/// Asks for sessions.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SessionsList {
+    /// Only of this agent.
+    pub agent: Option<String>,
+    /// Only those whose upstream is on this host: a node id, a host name, or `local`.
+    pub host: Option<String>,
+    /// Only those updated within this many minutes.
+    pub active_minutes: Option<u32>,
+    /// The archived ones instead of the active ones.
+    pub archived: bool,
+    /// How many rows, at most [`MAX_SESSIONS_PER_PAGE`].
+    pub limit: Option<u32>,
+    /// How many rows to pass over.
+    pub offset: u32,
+}
+
+/// Names a session. A bare key belongs to `agent`, else to the default agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionRef {
+    /// The session.
+    pub session_key: SessionKey,
+    /// The agent of a bare key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+}
+
+/// Asks how a session stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StatusQuery {
+    /// The session.
+    pub session_key: SessionKey,
+    /// The agent of a bare key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// Asks for what changed after this version. Negative is an error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changes_since: Option<i64>,
+    /// The watcher that asks: what its turn was told of this session, it has read by this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reader: Option<SessionKey>,
+}
+
+/// A watcher and its target.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WatchPair {
+    /// The session that watches.
+    pub watcher: SessionKey,
+    /// The session it watches.
+    pub target: SessionKey,
+    /// The agent of a bare target.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target_agent: Option<String>,
+}
+
+/// Asks for watches.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct WatchFilter {
+    /// Only of this watcher.
+    pub watcher: Option<SessionKey>,
+    /// Only on this target.
+    pub target: Option<SessionKey>,
+}
+
+/// Asks for signals.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SignalsQuery {
+    /// Only of this session.
+    pub session: Option<SessionKey>,
+    /// Only after this sequence; for `signals_follow` none means from the head on.
+    pub after: Option<u64>,
+    /// How many, default [`DEFAULT_SIGNALS_PER_PAGE`], at most [`MAX_SIGNALS_PER_PAGE`].
+    pub limit: Option<u32>,
+}
+
+/// Records a signal by hand: log and cursors only.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SignalsRecord {
+    /// The session it is about.
+    pub session: SessionKey,
+    /// What happened.
+    pub kind: SignalKind,
+    /// `human`, `system`, or the acting session's key.
+    pub actor: String,
+    /// The parent whose cursor a `child_spawned` seeds; else the actor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<SessionKey>,
+    /// The channel a message came by.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub channel: Option<String>,
+    /// How a failed run ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<RunOutcome>,
+    /// The run it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<String>,
+    /// One line instead of the kind's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
+    /// Records once per session under this key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dedupe_key: Option<String>,
+}
+
+impl crate::wire::frame::FrameMessage for Request {
+    const EXPECTED: &'static str = "request";
+    const NAMES: &'static [&'static str] = &[
+        "status",
+        "node_status",
+        "nodes_invite",
+        "nodes_list",
+        "nodes_show",
+        "nodes_rename",
+        "nodes_revoke",
+        "nodes_remove",
+        "catalog_list",
+        "adopt",
+        "sessions_list",
+        "session_show",
+        "session_status",
+        "watch_add",
+        "watch_remove",
+        "watch_list",
+        "notices_list",
+        "notices_drain",
+        "turn_begin",
+        "turn_confirm",
+        "turn_release",
+        "turn_end",
+        "wakes_follow",
+        "signals_list",
+        "signals_follow",
+        "signals_why",
+        "signals_record",
+        "backup",
+        "check",
+    ];
+}
+
+impl crate::wire::frame::FrameMessage for Reply {
+    const EXPECTED: &'static str = "reply";
+    const NAMES: &'static [&'static str] = &[
+        "status",
+        "node_status",
+        "nodes_invite",
+        "nodes_list",
+        "node",
+        "nodes_remove",
+        "catalog_list",
+        "adopt",
+        "sessions_list",
+        "session_show",
+        "session_status",
+        "watch_add",
+        "watch_remove",
+        "watch_list",
+        "notices",
+        "turn_begin",
+        "turn_settled",
+        "turn_end",
+        "wakes",
+        "signals",
+        "signals_why",
+        "signals_record",
+        "backup",
+        "check",
+        "part",
+        "error",
+    ];
+}

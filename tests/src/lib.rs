@@ -1,0 +1,36 @@
+//! What the end-to-end tests share: the real binaries as processes, what they print, and
+//! transcripts as the agent programs write them.
+//!
+//! Nothing here sleeps: whoever waits reads with a deadline. Nothing of the machine is
+//! read: every process has a home, a temporary folder and an environment of its own.
+#![forbid(unsafe_code)]
+#![expect(
+    clippy::missing_panics_doc,
+    reason = "a harness: whatever goes wrong in it fails the test that called it"
+)]
+
+mod answer;
+mod binaries;
+mod clock;
+mod counted;
+mod daemon;
+mod door;
+
+mod follow;
+mod gateway;
+mod lines;
+mod machines;
+mod node;
+mod scratch;
+pub mod transcripts;
+
+pub use answer::{Answer, run};
+pub use binaries::{Binaries, binaries};
+pub use clock::{DEADLINE, until};
+pub use counted::{counted_turns, human_turns};
+pub use door::DoorClient;
+pub use follow::Follow;
+pub use gateway::Gateway;
+pub use machines::{Adopted, TwoMachines, WATCHER, notice};
+pub use node::Node;
+pub use scratch::{Scratch, containing, files};

@@ -1,0 +1,11 @@
+//! Tidings from outside: the real binaries, as processes, over real sockets and files.
+
+mod adopting;
+mod joining;
+mod killed;
+mod one_gateway;
+mod privacy;
+mod quickstart;
+mod told;
+mod transcripts;
+mod watching;

@@ -1,0 +1,94 @@
+//! No text of a person or a program leaves its transcript.
+
+use std::fs;
+use std::path::PathBuf;
+
+use tidings_tests::transcripts::{Claude, Codex, Transcript};
+use tidings_tests::{TwoMachines, WATCHER, containing, files};
+
+/// Nothing else on this machine spells it.
+const CANARY: &str = "Quetzal7marmalade";
+
+#[test]
+fn no_message_text_is_in_a_database_a_state_directory_or_a_log() {
+    let mut machines = TwoMachines::start();
+    let mut claude = Claude::create(&machines.node.claude());
+    let mut codex = Codex::create(&machines.node.codex());
+    // In the history that adoption scans, in what follows, and in a line that is too long
+    // to be read in one piece.
+    claude.human(CANARY);
+    codex.human(CANARY);
+    let sessions = [machines.adopt(&claude), machines.adopt(&codex)];
+    let mut follow = machines.gateway.follow(sessions[1].version);
+    claude.everything_but_a_human(CANARY);
+    codex.everything_but_a_human(CANARY);
+    claude.human(&CANARY.repeat(100_000));
+    codex.human(CANARY);
+    claude.human(&format!("{CANARY} at the end"));
+    follow.wait_for_turns(&sessions[0].key, 2);
+    follow.wait_for_turns(&sessions[1].key, 1);
+    ask_everything(&machines, &sessions[0].key);
+
+    // While both run, with what is only in the write-ahead log, and after both have stopped.
+    nothing_leaked(&machines);
+    assert_eq!(machines.node.stop(), 0);
+    assert_eq!(machines.gateway.stop(), 0);
+    nothing_leaked(&machines);
+}
+
+#[test]
+fn a_trace_log_shows_the_reports_themselves() {
+    let machines = TwoMachines::start();
+    let mut claude = Claude::create(&machines.node.claude());
+    let session = machines.adopt(&claude);
+    let mut follow = machines.gateway.follow(session.version);
+    let (_, record, _) = claude.human_with_id("Stop the mill.");
+    follow.wait_for_turns(&session.key, 1);
+    for log in [machines.gateway.log(), machines.node.log()] {
+        let text = fs::read_to_string(&log).expect("a log");
+        assert!(
+            text.contains(&record),
+            "no report in {}: it proves nothing that no message text is there",
+            log.display()
+        );
+    }
+}
+
+/// Asks for all that can be asked for without asking for text.
+fn ask_everything(machines: &TwoMachines, key: &str) {
+    let gateway = &machines.gateway;
+    for question in [
+        &["status"][..],
+        &["nodes", "list"],
+        &["catalog", "list"],
+        &["sessions", "list"],
+        &["sessions", "show", key],
+        &["sessions", "status", key, "--changes-since", "0"],
+        &["signals", "list"],
+        &["watch", "list"],
+        &["notices", "drain", WATCHER],
+    ] {
+        let answer = gateway.run(question);
+        answer.done();
+        let said = answer.stdout + &answer.stderr;
+        assert!(!said.contains(CANARY), "{question:?}: {said}");
+    }
+}
+
+fn nothing_leaked(machines: &TwoMachines) {
+    let gateway = &machines.gateway;
+    let logs = [gateway.log(), machines.node.log()];
+    for state_dir in [gateway.state_dir(), &machines.node.state_dir()] {
+        let files = files(state_dir);
+        assert!(!files.is_empty(), "nothing in {}", state_dir.display());
+        nowhere_in(files);
+    }
+    for folder in [gateway.scratch().home(), gateway.scratch().tmp()] {
+        nowhere_in(files(&folder));
+    }
+    nowhere_in(logs.to_vec());
+}
+
+fn nowhere_in(files: Vec<PathBuf>) {
+    assert_eq!(containing(files, CANARY.as_bytes()), Vec::<PathBuf>::new());
+}
