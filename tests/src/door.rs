@@ -21,9 +21,22 @@ impl DoorClient {
 
     /// Asks, and waits for the answer; `None` when the gateway has gone.
     pub fn try_ask(&mut self, request: &Request) -> Option<Reply> {
-        self.0
-            .write_all(&encode(request).expect("a request"))
-            .ok()?;
+        self.try_send(request)?;
+        self.next()
+    }
+
+    /// Sends a request that is answered again and again: see [`DoorClient::next`].
+    #[track_caller]
+    pub fn send(&mut self, request: &Request) {
+        self.try_send(request).expect("the gateway");
+    }
+
+    /// The next whole answer; `None` when the gateway has gone.
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "there may be more after a None"
+    )]
+    pub fn next(&mut self) -> Option<Reply> {
         let mut whole: Option<Reply> = None;
         loop {
             let (reply, more) = match self.read()? {
@@ -48,6 +61,10 @@ impl DoorClient {
             Reply::Error(error) => panic!("{error:?}"),
             reply => reply,
         }
+    }
+
+    fn try_send(&mut self, request: &Request) -> Option<()> {
+        self.0.write_all(&encode(request).expect("a request")).ok()
     }
 
     fn read(&mut self) -> Option<Reply> {

@@ -38,6 +38,17 @@ impl Gateway {
         Self::with_options(scratch, local_roots(claude, codex), Log::Warnings)
     }
 
+    /// A gateway that follows nothing on its own machine and writes hardly any log.
+    pub fn start_alone_to_measure(scratch: &Scratch) -> Self {
+        Self::with_options(scratch, vec!["--no-local-node".to_owned()], Log::Warnings)
+    }
+
+    /// How large the database's write-ahead log is, in bytes: it grows with every commit.
+    pub fn wal_bytes(&self) -> u64 {
+        let wal = self.state_dir.join("state.sqlite-wal");
+        std::fs::metadata(wal).map_or(0, |file| file.len())
+    }
+
     fn with_options(scratch: &Scratch, options: Vec<String>, level: Log) -> Self {
         let mut gateway = Self {
             daemon: None,

@@ -67,9 +67,34 @@ impl Node {
         run(&mut command)
     }
 
+    /// Runs `tidings-node <arguments> --json` on it.
+    pub fn command(&self, arguments: &[&str]) -> Answer {
+        let mut command = self.scratch.command(&binaries().node);
+        command
+            .args(arguments)
+            .args(["--json", "--state-dir"])
+            .arg(self.state_dir());
+        run(&mut command)
+    }
+
     /// Starts the agent, and waits until its gateway has welcomed it.
     #[track_caller]
     pub fn run(&mut self) {
+        self.start(Log::Everything);
+    }
+
+    /// The same for whoever measures: it writes hardly any log.
+    #[track_caller]
+    pub fn run_to_measure(&mut self) {
+        self.start(Log::Warnings);
+    }
+
+    /// The process id of its agent.
+    pub fn id(&self) -> u32 {
+        self.daemon.as_ref().expect("a running agent").id()
+    }
+
+    fn start(&mut self, level: Log) {
         let mut command = self.scratch.command(&binaries().node);
         command
             .args(["run", "--json", "--state-dir"])
@@ -79,7 +104,7 @@ impl Node {
                 .arg("--root")
                 .arg(format!("{catalog}={}", root.display()));
         }
-        self.daemon = Some(Daemon::spawn(&mut command, &self.log(), Log::Everything));
+        self.daemon = Some(Daemon::spawn(&mut command, &self.log(), level));
         self.wait_for_welcome();
     }
 

@@ -13,7 +13,7 @@ use super::Context;
 use super::client::answer;
 use super::state_files::{Open, close, open_to_others};
 use crate::config::Layers;
-use crate::state::DATABASE_FILE;
+use crate::state::{DATABASE_FILE, check_file};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  tidings doctor --fix")]
@@ -109,27 +109,36 @@ impl Diagnosis {
 }
 
 /// What can be said of a state directory whose gateway does not answer.
-fn without_gateway(state_dir: &Path) -> Option<Finding> {
-    let (what, hint) = if !state_dir.is_dir() {
-        let what = format!("there is no state directory {}", state_dir.display());
-        (
+fn without_gateway(state_dir: &Path) -> Vec<Finding> {
+    let warning = |what: String, hint: &str| {
+        vec![Finding {
+            severity: Severity::Warning,
             what,
-            "tidings gateway run makes it; or name another with --state-dir",
-        )
-    } else if !state_dir.join(DATABASE_FILE).is_file() {
-        let what = format!("there is no database in {}", state_dir.display());
-        (
-            what,
-            "tidings gateway run makes one; or put a backup in its place",
-        )
-    } else {
-        return None;
+            hint: hint.to_owned(),
+        }]
     };
-    Some(Finding {
-        severity: Severity::Warning,
-        what,
-        hint: hint.to_owned(),
-    })
+    let database = state_dir.join(DATABASE_FILE);
+    if !state_dir.is_dir() {
+        return warning(
+            format!("there is no state directory {}", state_dir.display()),
+            "tidings gateway run makes it; or name another with --state-dir",
+        );
+    }
+    if !database.is_file() {
+        return warning(
+            format!("there is no database in {}", state_dir.display()),
+            "tidings gateway run makes one; or put a backup in its place",
+        );
+    }
+    let damage = check_file(&database).unwrap_or_else(|error| vec![error.to_string()]);
+    damage
+        .into_iter()
+        .map(|what| Finding {
+            severity: Severity::Error,
+            what: format!("{}: {what}", database.display()),
+            hint: "keep the file, and put the newest backup in its place".to_owned(),
+        })
+        .collect()
 }
 
 fn failure(error: ApiError) -> Finding {

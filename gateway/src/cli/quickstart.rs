@@ -227,7 +227,7 @@ async fn start_here(state_dir: &Path, output: Output) -> Result<Gateway, Command
     let config = layers.load().map_err(ApiError::from)?.config;
     let gateway = Gateway::start(GatewayOptions {
         state_dir: state_dir.to_owned(),
-        listen: DEFAULT_LISTEN,
+        listen: SocketAddr::from((Ipv4Addr::LOCALHOST, DEFAULT_LISTEN.port())),
         local_roots: Some(roots),
         config: watch::channel(Arc::new(config)).1,
         clock: Arc::new(SystemClock::new()),
@@ -287,13 +287,26 @@ async fn watch_newest(client: &mut Client, output: Output) -> Result<u64, Comman
         "{watcher} watches {}",
         adopted.session_key
     )));
-    output.note(&Note::Hint(format!(
-        "say something in that session (its transcript is {}); signals appear here, Ctrl-C ends",
-        newest.path
-    )));
-    output.note(&Note::Hint(format!(
-        "then, in another terminal: tidings notices drain {watcher}"
-    )));
+    let speak = if newest.thread_id.as_str() == sample::THREAD {
+        format!(
+            "in another terminal: {}",
+            sample::command_to_append(&newest.path)
+        )
+    } else {
+        format!(
+            "say something in that session (its transcript is {})",
+            newest.path
+        )
+    };
+    let session = &adopted.session_key;
+    for hint in [
+        format!("{speak}; signals appear here, Ctrl-C ends"),
+        format!("what its watcher is told, once: tidings notices drain {watcher}"),
+        format!("what changed since: tidings sessions status {session} --changes-since VERSION"),
+        "nodes on other machines: tidings gateway run, then tidings nodes invite".to_owned(),
+    ] {
+        output.note(&Note::Hint(hint));
+    }
     Ok(status(client, &adopted.session_key, None)
         .await?
         .state_version)

@@ -158,6 +158,16 @@ fn parse_actor(text: &str) -> Result<String, KeyError> {
 }
 
 fn list_page(page: &Signals) -> Page {
+    let listed = table_page(page);
+    match page.earliest_available_sequence {
+        Some(oldest) => listed.with(Note::Warning(format!(
+            "signals before {oldest} are kept no more: read the sessions afresh"
+        ))),
+        None => listed,
+    }
+}
+
+fn table_page(page: &Signals) -> Page {
     if page.signals.is_empty() {
         return Page::empty("no signals", "tidings signals follow waits for the next");
     }

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::os::fd::AsFd;
 
 use clap::Args;
+use serde::Serialize;
 use tidings_node::cli::CommandError;
 use tidings_node::cli::format::utc;
 use tidings_protocol::SessionKey;
@@ -53,6 +54,9 @@ pub(super) async fn follow(
         };
         match reply {
             Some(Reply::Signals(page)) => {
+                if let Some(oldest) = page.earliest_available_sequence {
+                    context.output.item(&Gap::before(oldest), Gap::line)?;
+                }
                 for signal in &page.signals {
                     context.output.item(signal, line)?;
                     last_seen = signal.sequence;
@@ -61,6 +65,28 @@ pub(super) async fn follow(
             Some(_) => return Err(connection.unexpected().into()),
             None => return Err(gateway_gone(last_seen).into()),
         }
+    }
+}
+
+/// Said first where signals after the one to go on from are kept no more.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Gap {
+    event: &'static str,
+    earliest_available_sequence: u64,
+}
+
+impl Gap {
+    fn before(earliest_available_sequence: u64) -> Self {
+        Self {
+            event: "gap",
+            earliest_available_sequence,
+        }
+    }
+
+    fn line(&self) -> String {
+        let oldest = self.earliest_available_sequence;
+        format!("signals before {oldest} are kept no more: read the sessions afresh")
     }
 }
 

@@ -294,7 +294,11 @@ impl From<ConfigError> for ApiError {
             ConfigError::Invalid {
                 hint: Some(hint), ..
             } => answer.with_hint(hint),
-            _ => answer.with_hint("tidings config show --origin says what is in force"),
+            ConfigError::Invalid {
+                origin: Origin::File(file),
+                ..
+            } => answer.with_hint(format!("mend {}, or take the line out", file.display())),
+            _ => answer.with_hint("mend it, or take it away: the defaults hold then"),
         }
     }
 }
@@ -375,15 +379,15 @@ mod tests {
             (
                 "[signals]\nmaxAge = \"soon\"\n",
                 "line 2: a duration is",
-                "config show",
+                "take the line out",
             ),
-            ("[signals\n", "line 1:", "config show"),
+            ("[signals\n", "line 1:", "take the line out"),
             (
                 "agents.default = \"a:b\"\n",
                 "agents.default: an agent id",
-                "config show",
+                "take the line out",
             ),
-            ("signals.maxRows = -1\n", "line 1:", "config show"),
+            ("signals.maxRows = -1\n", "line 1:", "take the line out"),
         ] {
             let layers = Layers {
                 given_file: Some(scratch.file("c.toml", content)),

@@ -76,7 +76,7 @@ impl Service {
                 .presences
                 .request(&node.host, request, REQUEST_DEADLINE)
                 .await
-                .map_err(|error| unreachable(node, error))?;
+                .map_err(|error| ApiError::new(ErrorType::Unavailable, error.to_string()))?;
             let Message::CatalogThreads(page) = answer else {
                 return Err(odd_answer(node, &answer));
             };

@@ -93,8 +93,9 @@ impl Service {
         let record = self.listed_node(&node.node).await?;
         if record.standing == NodeStanding::Revoked {
             let message = format!("{} is revoked, and a revoked node stays", record.host_name);
-            return Err(ApiError::new(ErrorType::Conflict, message)
-                .with_hint("its machine can join again with a new key"));
+            return Err(ApiError::new(ErrorType::Conflict, message).with_hint(
+                "its machine can join again with a new key: tidings-node leave, then join",
+            ));
         }
         self.set_standing(&record, NodeStanding::Removed).await?;
         Ok(NodeRemoved {
@@ -136,6 +137,9 @@ impl Service {
             (NodeStanding::Active, Some(seen)) if seen.stalled => NodeState::Stalled,
             (NodeStanding::Active, Some(_)) => NodeState::Connected,
         };
+        let sign_of_life = seen
+            .as_ref()
+            .and_then(|seen| Some(seen.presence.as_ref()?.1));
         let warnings = seen
             .and_then(|seen| seen.presence)
             .map(|(presence, _)| presence.warnings)
@@ -146,7 +150,7 @@ impl Service {
             host_name: record.host_name,
             host: record.host,
             status,
-            last_seen_at: record.last_seen_at,
+            last_seen_at: record.last_seen_at.max(sign_of_life),
             version: record.version,
             certificate_not_after: record.certificate_not_after.unwrap_or_default(),
             warnings,
@@ -155,15 +159,21 @@ impl Service {
     }
 }
 
-/// The one of these nodes that has this id, host name or host. `what` they are called in the
+/// The one of these nodes that has this id, host name or host, else this display name. `what` they are called in the
 /// error where there is none.
 pub(super) fn find(what: &str, name: &str, nodes: &[NodeRecord]) -> Result<NodeRecord, ApiError> {
-    let known = |node: &&NodeRecord| {
+    // What is fixed comes first: a display name never hides another node's host name.
+    let fixed = |node: &&NodeRecord| {
         node.host_name.as_str() == name
             || node.node.as_str() == name
             || node.host.to_string() == name
     };
-    if let Some(node) = nodes.iter().find(known) {
+    let called = |node: &&NodeRecord| node.name == name;
+    if let Some(node) = nodes
+        .iter()
+        .find(fixed)
+        .or_else(|| nodes.iter().find(called))
+    {
         return Ok(node.clone());
     }
     let names: Vec<&str> = nodes.iter().map(|node| node.host_name.as_str()).collect();

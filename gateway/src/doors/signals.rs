@@ -5,11 +5,11 @@ use tidings_protocol::session_api::{
     SignalsQuery, SignalsRecord,
 };
 use tidings_protocol::signal::{Payload, Summary};
-use tidings_protocol::{Actor, SignalKind};
+use tidings_protocol::{Actor, SessionKey, SignalKind};
 use tokio::sync::mpsc;
 
 use super::Service;
-use crate::state::{NewSignal, SignalsPage};
+use crate::state::{NewSignal, SessionAddress, SignalsPage, State, StateError, StatusRead};
 
 /// How many signals a follower gets at a time: it reads in short pages.
 const FOLLOW_PAGE: u32 = 500;
@@ -24,13 +24,20 @@ impl Service {
             )
             .with_hint("go on with --after and the last sequence"));
         }
+        let gap = match query.after {
+            Some(after) => gap(&self.nodes.state, query.session.as_ref(), after).await?,
+            None => None,
+        };
         let page = SignalsPage {
             session: query.session,
             after: query.after.unwrap_or(0),
             limit,
         };
         let signals = self.nodes.state.signals(page).await?;
-        Ok(Signals { signals })
+        Ok(Signals {
+            signals,
+            earliest_available_sequence: gap,
+        })
     }
 
     /// The log from a sequence on: page after page while there are any, then each commit.
@@ -38,39 +45,8 @@ impl Service {
         let (replies, receiver) = mpsc::channel(1);
         let state = self.nodes.state.clone();
         tokio::spawn(async move {
-            let mut head = state.head();
-            let mut after = query.after.unwrap_or_else(|| *head.borrow());
-            while !replies.is_closed() {
-                // Seen before the page is read: what comes later wakes the next round.
-                let upto = *head.borrow_and_update();
-                let page = SignalsPage {
-                    session: query.session.clone(),
-                    after,
-                    limit: FOLLOW_PAGE,
-                };
-                let signals = match state.signals(page).await {
-                    Ok(signals) => signals,
-                    Err(error) => {
-                        let _ = replies.send(Reply::Error(error.into())).await;
-                        return;
-                    }
-                };
-                if let Some(last) = signals.last() {
-                    after = last.sequence;
-                    if replies
-                        .send(Reply::Signals(Signals { signals }))
-                        .await
-                        .is_err()
-                    {
-                        return;
-                    }
-                    continue;
-                }
-                after = after.max(upto);
-                tokio::select! {
-                    changed = head.changed() => if changed.is_err() { return },
-                    () = replies.closed() => return,
-                }
+            if let Err(error) = follow(&state, query, &replies).await {
+                let _ = replies.send(Reply::Error(error.into())).await;
             }
         });
         receiver
@@ -114,4 +90,83 @@ impl Service {
         };
         Ok(self.nodes.state.record(signal).await?)
     }
+}
+
+/// Sends page after page, then each commit, until the reader goes or the state closes.
+async fn follow(
+    state: &State,
+    query: SignalsQuery,
+    replies: &mpsc::Sender<Reply>,
+) -> Result<(), StateError> {
+    let mut head = state.head();
+    let mut after = query.after.unwrap_or_else(|| *head.borrow());
+    // Said before anything else: a gap is never silence.
+    let gap = gap(state, query.session.as_ref(), after).await?;
+    if gap.is_some() {
+        let notice = Signals {
+            signals: Vec::new(),
+            earliest_available_sequence: gap,
+        };
+        let _ = replies.send(Reply::Signals(notice)).await;
+    }
+    while !replies.is_closed() {
+        // Seen before the page is read: what comes later wakes the next round.
+        let upto = *head.borrow_and_update();
+        let page = SignalsPage {
+            session: query.session.clone(),
+            after,
+            limit: FOLLOW_PAGE,
+        };
+        let signals = state.signals(page).await?;
+        if let Some(last) = signals.last() {
+            after = last.sequence;
+            let page = Signals {
+                signals,
+                earliest_available_sequence: None,
+            };
+            if replies.send(Reply::Signals(page)).await.is_err() {
+                return Ok(());
+            }
+            continue;
+        }
+        after = after.max(upto);
+        tokio::select! {
+            changed = head.changed() => if changed.is_err() { return Ok(()) },
+            () = replies.closed() => return Ok(()),
+        }
+    }
+    Ok(())
+}
+
+/// The oldest signal still kept, if some after `after` are kept no more. Sequences are
+/// given without holes, so a hole before the oldest is something that was deleted; for one
+/// session its own mark says it exactly.
+async fn gap(
+    state: &State,
+    session: Option<&SessionKey>,
+    after: u64,
+) -> Result<Option<u64>, StateError> {
+    let Some(key) = session else {
+        let oldest = match state.oldest_signal().await? {
+            Some(oldest) => oldest,
+            None => *state.head().borrow() + 1,
+        };
+        return Ok((after + 1 < oldest).then_some(oldest));
+    };
+    let Some(session) = SessionAddress::qualified(key.clone()) else {
+        return Ok(None);
+    };
+    let read = StatusRead {
+        session,
+        changes_since: Some(i64::try_from(after).unwrap_or(i64::MAX)),
+        reader: None,
+    };
+    let changes = match state.session_status(read).await {
+        Ok(answer) => answer.status.state_changes,
+        Err(StateError::UnknownSession(_)) => None,
+        Err(error) => return Err(error),
+    };
+    Ok(changes
+        .filter(|changes| changes.history_gap)
+        .map(|changes| changes.earliest_available_sequence))
 }

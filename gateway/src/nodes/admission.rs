@@ -74,7 +74,7 @@ fn known(found: Result<Option<NodeRecord>, StateError>) -> Result<NodeRecord, Re
         Ok(Some(_)) => Err(refusal(
             RefusalCode::Revoked,
             "this node has been turned away by the gateway's operator",
-            "ask for a new join link: tidings nodes invite",
+            "with a new join link: tidings-node leave, then tidings-node join LINK",
         )),
         Ok(None) => Err(refusal(
             RefusalCode::UnknownNode,

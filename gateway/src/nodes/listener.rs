@@ -7,12 +7,12 @@ use std::time::Duration;
 use quinn::crypto::rustls::{HandshakeData, QuicServerConfig};
 use quinn::{Endpoint, EndpointConfig, Incoming, ServerConfig, VarInt};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
-use tidings_node::connection::{crypto_provider, transport_config};
+use tidings_node::connection::{TlsTime, crypto_provider, transport_config};
 use tidings_protocol::wire::{ALPN_JOIN, ALPN_NODE};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
-use super::authority::{Authority, AuthorityError};
+use super::authority::AuthorityError;
 use super::client_certificates::ExpiredToo;
 use super::context::NodeContext;
 use super::{pairing, session};
@@ -51,7 +51,7 @@ pub enum ListenError {
 
 /// Opens the endpoint.
 pub fn listen(context: &NodeContext, address: SocketAddr) -> Result<Endpoint, ListenError> {
-    let server = server_config(&context.authority, context.clock.now())?;
+    let server = server_config(context)?;
     let reset_key: [u8; 64] = context.authority.kept_secret("quic-reset.key")?;
     let connection_ids = u64::from_be_bytes(context.authority.kept_secret("quic-ids.key")?);
     let reset_key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, &reset_key);
@@ -81,19 +81,23 @@ fn bind(address: SocketAddr) -> Result<std::net::UdpSocket, ListenError> {
     .map_err(|source| ListenError::Bind { address, source })
 }
 
-fn server_config(authority: &Authority, now: i64) -> Result<ServerConfig, ListenError> {
+fn server_config(context: &NodeContext) -> Result<ServerConfig, ListenError> {
+    let authority = &context.authority;
     let tls = |error: &dyn std::fmt::Display| ListenError::Tls(error.to_string());
-    let leaf = authority.server_leaf(now)?;
+    let leaf = authority.server_leaf(context.clock.now())?;
     // One endpoint, two ALPNs: a joining machine has no certificate yet. The node ALPN
     // refuses whoever shows none.
     let verifier = ExpiredToo::new(authority.certificate().clone()).map_err(|error| tls(&error))?;
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(leaf.key));
-    let mut config = rustls::ServerConfig::builder_with_provider(crypto_provider())
-        .with_protocol_versions(&[&rustls::version::TLS13])
-        .map_err(|error| tls(&error))?
-        .with_client_cert_verifier(Arc::new(verifier))
-        .with_single_cert(leaf.chain, key)
-        .map_err(|error| tls(&error))?;
+    let mut config = rustls::ServerConfig::builder_with_details(
+        crypto_provider(),
+        Arc::new(TlsTime(context.clock.clone())),
+    )
+    .with_protocol_versions(&[&rustls::version::TLS13])
+    .map_err(|error| tls(&error))?
+    .with_client_cert_verifier(Arc::new(verifier))
+    .with_single_cert(leaf.chain, key)
+    .map_err(|error| tls(&error))?;
     config.alpn_protocols = vec![ALPN_NODE.to_vec(), ALPN_JOIN.to_vec()];
     config.send_tls13_tickets = 0;
     config.max_early_data_size = 0;
@@ -116,7 +120,7 @@ pub(crate) async fn keep_leaf_fresh(endpoint: Endpoint, context: Arc<NodeContext
         if now.saturating_sub(made_at) < LEAF_RENEWAL_MS {
             continue;
         }
-        match server_config(&context.authority, now) {
+        match server_config(&context) {
             Ok(config) => {
                 endpoint.set_server_config(Some(config));
                 made_at = now;

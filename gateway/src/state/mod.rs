@@ -71,6 +71,7 @@ pub use retention::Retention;
 pub use sessions::{EnsuredSession, Projection, SessionMark, SessionsPage, Shelf};
 pub use signals::{MAX_ID_BYTES, NewSignal, SignalsPage};
 pub use turns::{TurnBegun, TurnSettled, TurnToken};
+pub use upkeep::check_file;
 
 /// A handle on the state database; clones share it.
 #[derive(Clone)]

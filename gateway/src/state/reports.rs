@@ -13,8 +13,10 @@ use super::evidence::{Source, keep_evidence};
 use super::lifecycle::unlink;
 use super::links::read_link;
 use super::nodes::active_node;
+use super::sessions::entries_changed;
 use super::signals::{NewSignal, Prepared, Recording, record};
 use super::sql::{conversion, int, named, number, parsed};
+use crate::awareness::recording::occurred_at;
 use crate::upstream::missing::Misses;
 use crate::upstream::report::{Decision, StoredLink, Turns, content, decide};
 
@@ -81,11 +83,13 @@ fn apply(tx: &mut Tx<'_>, ready: &ReadyReport) -> OpResult<ReportVerdict> {
             Ok(ReportVerdict::Unlinked)
         }
         Decision::Advance { misses, turns } => {
-            if turns.is_some()
-                && let Recording::New(sequence) =
-                    tell(tx, &met, SignalKind::HumanDirectMessage, turns)?
-            {
-                keep_turns(tx, &met, &host_name, report, sequence)?;
+            if let Some(turns) = turns {
+                if let Recording::New(sequence) =
+                    tell(tx, &met, SignalKind::HumanDirectMessage, Some(turns))?
+                {
+                    keep_turns(tx, &met, &host_name, report, sequence)?;
+                }
+                touch_entry(tx, &met, turns)?;
             }
             advance(tx, report, marker, misses)
         }
@@ -153,6 +157,21 @@ fn tell(tx: &mut Tx<'_>, met: &Met, kind: SignalKind, turns: Option<Turns>) -> O
         ..NewSignal::new(met.session.clone(), kind, actor)
     };
     record(tx, &Prepared::new(signal)?)
+}
+
+/// Somebody spoke: lists show the session by that, watched or not.
+fn touch_entry(tx: &mut Tx<'_>, met: &Met, turns: Turns) -> OpResult<()> {
+    let spoken_at = occurred_at(Some(turns.latest_at), tx.now());
+    let touched = tx.execute(
+        "UPDATE entries
+         SET last_interaction_at = max(coalesce(last_interaction_at, 0), ?2), updated_at = ?3
+         WHERE session = ?1",
+        (met.number, spoken_at, tx.now()),
+    )?;
+    if touched > 0 {
+        entries_changed(tx, &met.session);
+    }
+    Ok(())
 }
 
 fn keep_turns(

@@ -12,7 +12,7 @@ use super::engine::{OpResult, Priority, Tx};
 use super::error::StateError;
 use super::leases::{close_lease, has_open_lease, leased_cursors, open_lease};
 use super::messages::{QueuedMessage, available_messages, cut_to_size};
-use super::notices::available_cursors;
+use super::notices::{Pending, available_cursors};
 use super::random;
 use super::sessions::ensure_entry;
 use crate::awareness::notice::notice;
@@ -156,12 +156,20 @@ fn begin_turn(
     open_lease(tx, session, token, &pending, &messages)?;
     Ok(TurnBegun {
         token: Some(token),
-        notices: pending
-            .iter()
-            .map(|pending| notice(&pending.target, pending.row.cursor.last_seen()))
-            .collect(),
+        notices: lines(pending),
         messages,
     })
+}
+
+/// What a turn is told, by target. Two sessions of one thread that have the same to say
+/// say it once.
+fn lines(mut pending: Vec<Pending>) -> Vec<Notice> {
+    pending.sort_by(|a, b| a.target.cmp(&b.target));
+    pending.dedup_by_key(|pending| (pending.row.target, pending.row.cursor.last_seen()));
+    pending
+        .iter()
+        .map(|pending| notice(&pending.target, pending.row.cursor.last_seen()))
+        .collect()
 }
 
 /// The session itself, and every other one that continues the same upstream thread.

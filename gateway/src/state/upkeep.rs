@@ -1,11 +1,12 @@
 //! Upkeep: counts, integrity, backup.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use rusqlite::Connection;
 use tidings_protocol::session_api::Counts;
 
 use super::State;
-use super::engine::{copy_database, open_for_copy};
+use super::engine::{OpenError, copy_database, open_for_copy};
 use super::error::StateError;
 use super::sql::number;
 
@@ -43,25 +44,7 @@ impl State {
 
     /// Checks the whole database. What is found wrong, one line each; none when it is sound.
     pub async fn check_integrity(&self) -> Result<Vec<String>, StateError> {
-        self.read(|conn| {
-            let mut findings: Vec<String> = conn
-                .prepare(&format!("PRAGMA integrity_check({MAX_FINDINGS})"))?
-                .query_map([], |row| row.get(0))?
-                .filter(|finding| finding.as_ref().map_or(true, |text: &String| text != "ok"))
-                .collect::<Result<_, _>>()?;
-            let orphans: Vec<String> = conn
-                .prepare("SELECT \"table\", rowid, parent FROM pragma_foreign_key_check LIMIT ?1")?
-                .query_map([MAX_FINDINGS], |row| {
-                    let (table, parent): (String, String) = (row.get(0)?, row.get(2)?);
-                    Ok(format!(
-                        "a row of {table} names one of {parent} that is not there"
-                    ))
-                })?
-                .collect::<Result<_, _>>()?;
-            findings.extend(orphans);
-            Ok(findings)
-        })
-        .await
+        self.read(|conn| Ok(damage(conn)?)).await
     }
 
     /// Writes a consistent copy of the database to a new file, readable by its owner alone.
@@ -79,4 +62,31 @@ impl State {
         });
         copying.await.unwrap_or(Err(StateError::Closed))
     }
+}
+
+/// Checks a database file that no gateway has open, changing nothing. What is found wrong,
+/// one line each; none when it is sound. Blocks while it reads.
+pub fn check_file(path: &Path) -> Result<Vec<String>, OpenError> {
+    open_for_copy(path)
+        .and_then(|conn| damage(&conn))
+        .map_err(|error| OpenError::of(path, &error))
+}
+
+fn damage(conn: &Connection) -> rusqlite::Result<Vec<String>> {
+    let mut findings: Vec<String> = conn
+        .prepare(&format!("PRAGMA integrity_check({MAX_FINDINGS})"))?
+        .query_map([], |row| row.get(0))?
+        .filter(|finding| finding.as_ref().map_or(true, |text: &String| text != "ok"))
+        .collect::<Result<_, _>>()?;
+    let orphans: Vec<String> = conn
+        .prepare("SELECT \"table\", rowid, parent FROM pragma_foreign_key_check LIMIT ?1")?
+        .query_map([MAX_FINDINGS], |row| {
+            let (table, parent): (String, String) = (row.get(0)?, row.get(2)?);
+            Ok(format!(
+                "a row of {table} names one of {parent} that is not there"
+            ))
+        })?
+        .collect::<Result<_, _>>()?;
+    findings.extend(orphans);
+    Ok(findings)
 }

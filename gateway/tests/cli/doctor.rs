@@ -127,6 +127,28 @@ fn without_a_gateway_the_files_speak() {
 }
 
 #[test]
+fn without_a_gateway_a_damaged_database_is_found_and_left_as_it_is() {
+    let scratch = tempfile::tempdir().expect("scratch");
+    let database = scratch.path().join("state.sqlite");
+    fs::write(
+        &database,
+        "no database at all, but long enough to look like one".repeat(100),
+    )
+    .expect("file");
+    set_mode(&database, 0o600);
+    set_mode(scratch.path(), 0o700);
+    let before = fs::read(&database).expect("read");
+    let output = in_state_dir(scratch.path(), "doctor");
+    assert!(output.starts_with("exit 1\n"), "{output}");
+    assert!(output.contains("state.sqlite is damaged"), "{output}");
+    assert!(
+        output.contains("put the newest backup in its place"),
+        "{output}"
+    );
+    assert_eq!(fs::read(&database).expect("read"), before);
+}
+
+#[test]
 fn what_others_may_read_is_found_and_mended_only_where_asked() {
     let fake = finding_these(vec![finding(Severity::Warning, "a warning", "a hint")]);
     let folder = fake.state_dir().join("authority");

@@ -14,6 +14,7 @@ use crate::values::signal;
 
 fn signals(sequences: &[u64]) -> Vec<u8> {
     frame(&Reply::Signals(Signals {
+        earliest_available_sequence: None,
         signals: sequences.iter().map(|&sequence| signal(sequence)).collect(),
     }))
 }
@@ -110,6 +111,7 @@ fn without_a_place_to_begin_it_begins_at_the_head() {
 #[test]
 fn parts_of_a_page_and_empty_pages_are_taken_as_they_come() {
     let part = Reply::Part(Box::new(Reply::Signals(Signals {
+        earliest_available_sequence: None,
         signals: vec![signal(1)],
     })));
     let fake =

@@ -23,6 +23,7 @@ fn list_shows_the_log_ascending() {
         ..signal(1_043)
     };
     let fake = Fake::answering(Reply::Signals(Signals {
+        earliest_available_sequence: None,
         signals: vec![signal(42), failed],
     }));
     let line = "signals list --session agent:main:main --after 41 --limit 2";
@@ -48,7 +49,10 @@ fn list_shows_the_log_ascending() {
 
 #[test]
 fn an_empty_log_says_so() {
-    let fake = Fake::answering(Reply::Signals(Signals { signals: vec![] }));
+    let fake = Fake::answering(Reply::Signals(Signals {
+        signals: vec![],
+        earliest_available_sequence: None,
+    }));
     assert_snapshot!(with(&fake, "signals list"), @"
     exit 0
     --- stdout

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use tidings_gateway::Gateway;
 use tidings_node::cli::Connection;
-use tidings_node::clock::SystemClock;
+use tidings_node::clock::{Clock, SystemClock};
 use tidings_node::connection::{self, Agent, AgentOptions, ConnectionState, NodeIdentity};
 use tidings_protocol::JoinLink;
 use tidings_protocol::session_api::{
@@ -30,7 +30,8 @@ pub(crate) async fn join(gateway: &Gateway, dir: &Path, name: &str) -> NodeIdent
     });
     let link = body!(ask(&mut door, invite).await, NodesInvite).link;
     let link = JoinLink::parse(&link).expect("a link");
-    connection::join(&link, "machine", dir)
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+    connection::join(&link, "machine", dir, &clock)
         .await
         .expect("joined")
 }
@@ -183,6 +184,10 @@ async fn a_renamed_node_keeps_its_host_name_and_its_connection() {
     for name in ["", "two\nlines", &"x".repeat(129)] {
         let error = refused(&mut door, rename(name)).await;
         assert_eq!(error.error_type, ErrorType::InvalidRequest, "{name:?}");
+    }
+    for name in ["laptop", "Ada's laptop"] {
+        let shown = body!(ask(&mut door, Request::NodesShow(node(name))).await, Node);
+        assert_eq!(shown.host_name.as_str(), "laptop", "{name}");
     }
     let shown = Request::NodesShow(node("laptop"));
     let shown = body!(ask(&mut door, shown).await, Node);

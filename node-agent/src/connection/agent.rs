@@ -93,7 +93,7 @@ impl Agent {
             roots,
             clock,
         } = options;
-        paired(&identity)?;
+        paired(&identity, &clock)?;
         let catalogs = roots.catalogs();
         let follower = Follower::start(FollowerOptions {
             roots,
@@ -235,7 +235,7 @@ async fn connect(
     let gateway = shared.gateway.as_str();
     let config = shared
         .credentials
-        .client_config()
+        .client_config(&shared.clock)
         .map_err(|error| error.to_string())?;
     let addresses = resolve(gateway)
         .await

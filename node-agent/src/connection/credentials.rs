@@ -1,12 +1,13 @@
 //! Who a running agent is: its identity, renewed in time.
 
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tidings_protocol::{EpochMs, NodeId};
 
 use super::identity::{IdentityFileError, NodeIdentity, signing_request};
 use super::tls::{TlsError, paired, validity_of};
+use crate::clock::Clock;
 
 /// A running agent's identity, and where it is kept.
 #[derive(Debug)]
@@ -36,8 +37,11 @@ impl Credentials {
     }
 
     /// How to connect with them.
-    pub(super) fn client_config(&self) -> Result<quinn::ClientConfig, TlsError> {
-        paired(&self.lock())
+    pub(super) fn client_config(
+        &self,
+        clock: &Arc<dyn Clock>,
+    ) -> Result<quinn::ClientConfig, TlsError> {
+        paired(&self.lock(), clock)
     }
 
     /// When the certificate expires.

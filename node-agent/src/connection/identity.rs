@@ -185,6 +185,16 @@ impl NodeIdentity {
         Ok(())
     }
 
+    /// Removes the identity and the key from `dir`: this machine is no node any more.
+    pub fn remove(dir: &Path) -> Result<(), IdentityFileError> {
+        // The identity first: a key alone is what a join that is tried again begins with.
+        for name in [IDENTITY_FILE, KEY_FILE] {
+            let path = dir.join(name);
+            std::fs::remove_file(&path).map_err(FileError::at("remove", &path))?;
+        }
+        Ok(())
+    }
+
     /// When the node's certificate expires, epoch milliseconds.
     pub fn certificate_not_after(&self) -> Result<i64, super::TlsError> {
         public_key_of(&self.certificate).map(|(_, seconds)| seconds.saturating_mul(1_000))

@@ -3,6 +3,7 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use quinn::{Connection, Endpoint};
@@ -15,6 +16,7 @@ use tidings_protocol::wire::messages::{Join, Joined, Refused};
 use super::identity::{IdentityFileError, NodeIdentity, NodeKey, signing_request};
 use super::tls::{TlsError, pairing, public_key_of};
 use super::transport::CONTROL_FRAME_BYTES;
+use crate::clock::Clock;
 use crate::framed::{self, StreamError};
 
 /// How long an address may take to answer: several round trips of a slow path.
@@ -78,6 +80,7 @@ pub async fn join(
     link: &JoinLink,
     machine_name: &str,
     dir: &Path,
+    clock: &Arc<dyn Clock>,
 ) -> Result<NodeIdentity, JoinError> {
     if let Ok(identity) = NodeIdentity::load(dir) {
         return Err(JoinError::AlreadyPaired {
@@ -85,7 +88,7 @@ pub async fn join(
             node_id: identity.node_id,
         });
     }
-    let (endpoint, connection) = connect(link).await?;
+    let (endpoint, connection) = connect(link, clock).await?;
     // The pin has been verified: only now is there a key, and only now is anything sent.
     let key = NodeKey::load_or_create(dir)?;
     let request = Message::Join(Join {
@@ -131,8 +134,11 @@ fn check(joined: &Joined, key: &NodeKey, link: &JoinLink) -> Result<(), JoinErro
     Ok(())
 }
 
-async fn connect(link: &JoinLink) -> Result<(Endpoint, Connection), JoinError> {
-    let config = pairing(link.ca_pin)?;
+async fn connect(
+    link: &JoinLink,
+    clock: &Arc<dyn Clock>,
+) -> Result<(Endpoint, Connection), JoinError> {
+    let config = pairing(link.ca_pin, clock)?;
     let addresses = resolve(&link.address)
         .await
         .map_err(|source| JoinError::Resolve {

@@ -156,11 +156,14 @@ impl Session<'_> {
                     let _ = tokio::time::timeout(FINISH_DEADLINE, follower.finish()).await;
                     say_goodbye(&mut control_out).await;
                     connection.close(0u32.into(), b"goaway");
+                    tasks.shutdown().await;
                     return End::Stopped;
                 }
             }
         };
         connection.close(0u32.into(), b"");
+        // No answer of this session may reach the follower once the next one has begun.
+        tasks.shutdown().await;
         End::Lost(reason)
     }
 

@@ -1,12 +1,14 @@
 //! TLS 1.3 towards the gateway: by pin while pairing, by its own authority afterwards.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use quinn::crypto::rustls::QuicClientConfig;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::time_provider::TimeProvider;
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
 };
@@ -15,6 +17,7 @@ use tidings_protocol::wire::{ALPN_JOIN, ALPN_NODE};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::identity::NodeIdentity;
+use crate::clock::Clock;
 
 /// Why TLS cannot be set up. Trying again does not help.
 #[derive(Debug, thiserror::Error)]
@@ -59,31 +62,50 @@ pub fn validity_of(certificate: &[u8]) -> Result<(i64, i64), TlsError> {
     ))
 }
 
+/// The time that certificates are judged by: the clock that everything else goes by too.
+#[derive(Debug)]
+pub struct TlsTime(pub Arc<dyn Clock>);
+
+impl TimeProvider for TlsTime {
+    fn current_time(&self) -> Option<UnixTime> {
+        let seconds = u64::try_from(self.0.now() / 1_000).ok()?;
+        Some(UnixTime::since_unix_epoch(Duration::from_secs(seconds)))
+    }
+}
+
 /// Configuration for pairing: the gateway is whoever holds the pinned authority.
-pub(super) fn pairing(ca_pin: [u8; 32]) -> Result<quinn::ClientConfig, TlsError> {
+pub(super) fn pairing(
+    ca_pin: [u8; 32],
+    clock: &Arc<dyn Clock>,
+) -> Result<quinn::ClientConfig, TlsError> {
     let verifier = Arc::new(PinVerifier {
         ca_pin,
         provider: crypto_provider(),
     });
-    let mut config = ClientConfig::builder_with_provider(crypto_provider())
-        .with_protocol_versions(&[&rustls::version::TLS13])?
-        .dangerous()
-        .with_custom_certificate_verifier(verifier)
-        .with_no_client_auth();
+    let mut config =
+        ClientConfig::builder_with_details(crypto_provider(), Arc::new(TlsTime(clock.clone())))
+            .with_protocol_versions(&[&rustls::version::TLS13])?
+            .dangerous()
+            .with_custom_certificate_verifier(verifier)
+            .with_no_client_auth();
     config.alpn_protocols = vec![ALPN_JOIN.to_vec()];
     quic(config)
 }
 
 /// Configuration of a paired node: the gateway's authority, and this node's certificate.
-pub(super) fn paired(identity: &NodeIdentity) -> Result<quinn::ClientConfig, TlsError> {
+pub(super) fn paired(
+    identity: &NodeIdentity,
+    clock: &Arc<dyn Clock>,
+) -> Result<quinn::ClientConfig, TlsError> {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from(identity.authority.clone()))?;
     let certificate = CertificateDer::from(identity.certificate.clone());
     let key = PrivateKeyDer::from(identity.key.pkcs8_der()).clone_key();
-    let mut config = ClientConfig::builder_with_provider(crypto_provider())
-        .with_protocol_versions(&[&rustls::version::TLS13])?
-        .with_root_certificates(roots)
-        .with_client_auth_cert(vec![certificate], key)?;
+    let mut config =
+        ClientConfig::builder_with_details(crypto_provider(), Arc::new(TlsTime(clock.clone())))
+            .with_protocol_versions(&[&rustls::version::TLS13])?
+            .with_root_certificates(roots)
+            .with_client_auth_cert(vec![certificate], key)?;
     config.alpn_protocols = vec![ALPN_NODE.to_vec()];
     quic(config)
 }

@@ -123,7 +123,7 @@ fn not_found(places: &RootPlaces, catalog: Catalog, thread: &ThreadId) -> ApiErr
     }
     ApiError::new(
         ErrorType::NotFound,
-        format!("no {catalog} thread on this machine is called {thread}"),
+        format!("no {catalog} thread there is called {thread}"),
     )
     .with_hint(format!(
         "tidings catalog list --catalog {catalog} shows what is there"

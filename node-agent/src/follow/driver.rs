@@ -156,12 +156,10 @@ async fn drive(shared: Arc<Shared>) {
             shared.ended.send_replace(true);
         }
         let wake_at = step.wake_at.map_or(sweep_at, |at| at.min(sweep_at));
-        let session = step.session;
         tokio::select! {
             () = shared.news.notified() => {}
             () = shared.watcher.news() => {}
             () = room(blocked) => {}
-            number = closed(session) => shared.engine().closed(number),
             () = tokio::time::sleep(wake_at.saturating_sub(now)) => {}
         }
     }
@@ -171,7 +169,6 @@ async fn drive(shared: Arc<Shared>) {
 struct Step {
     orders: Vec<ReadOrder>,
     outlet: Option<Session>,
-    session: Option<Session>,
     wake_at: Option<Duration>,
 }
 
@@ -181,7 +178,6 @@ impl Step {
         Self {
             orders,
             outlet: engine.outlet(),
-            session: engine.session().cloned(),
             wake_at: engine.wake_at(now),
         }
     }
@@ -223,17 +219,6 @@ async fn room(blocked: Option<Session>) {
         // Whether there is still a report for it is decided anew; one that is closed is
         // noticed there too.
         Some(session) => drop(session.reports.reserve().await),
-        None => pending().await,
-    }
-}
-
-/// Waits until the connection takes no more reports; for ever where there is none.
-async fn closed(session: Option<Session>) -> u64 {
-    match session {
-        Some(session) => {
-            session.reports.closed().await;
-            session.number
-        }
         None => pending().await,
     }
 }

@@ -299,11 +299,6 @@ impl Engine {
         self.session.clone().filter(|_| !self.reports.is_empty())
     }
 
-    /// The connection, whether there are reports for it or not.
-    pub(super) fn session(&self) -> Option<&Session> {
-        self.session.as_ref()
-    }
-
     /// The next report for that connection.
     pub(super) fn next_report(&mut self, session: u64, now: Duration) -> Option<Report> {
         if self.session.as_ref()?.number != session {

@@ -122,7 +122,7 @@ impl Follower {
         self.shared().put(|engine, _| engine.connected(reports));
     }
 
-    /// The connection is gone. Closing the channel of its reports says the same.
+    /// The connection is gone. A closed channel says the same to whoever has a report for it.
     pub fn disconnected(&self) {
         self.shared().put(|engine, _| engine.disconnected());
     }

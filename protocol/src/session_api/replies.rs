@@ -389,9 +389,14 @@ pub struct Notice {
 
 /// A page of the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Signals {
     /// The signals, ascending.
     pub signals: Vec<SignalRow>,
+    /// The oldest signal still kept, where some after the one asked for are kept no more:
+    /// this page is not all that happened since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub earliest_available_sequence: Option<u64>,
 }
 
 /// One signal.

@@ -1,10 +1,14 @@
-//! The figures of the signal log, measured on the real gateway: `cargo bench -p tidings-tests`.
+//! Figures of the real programs: `cargo bench -p tidings-tests`, all of them in some minutes;
+//! `cargo bench -p tidings-tests -- scan` (or `log`, `restart`, `latency`, `idle`) some.
 //!
 //! Figures depend on the machine and on what else it does; each is printed with the
 //! specification's number beside it, and nothing fails when one is missed.
 
+mod idle;
+mod latency;
 mod log;
 mod restart;
+mod scan;
 mod table;
 
 use tidings_tests::{Gateway, Scratch};
@@ -12,18 +16,46 @@ use tidings_tests::{Gateway, Scratch};
 use table::Figures;
 
 fn main() {
+    let wanted: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|word| !word.starts_with('-'))
+        .collect();
     // `cargo test --benches` passes flags of the test harness; there is nothing to test here.
     if std::env::args().any(|argument| argument == "--test") {
         return;
     }
+    let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|word| word == name);
+    let mut figures = Figures::default();
+    if is_wanted("scan") {
+        scan::scan(&mut figures);
+    }
+    if is_wanted("log") {
+        with_local_node(|gateway, _| {
+            log::record(gateway, &mut figures);
+            log::read(gateway, &mut figures);
+        });
+    }
+    if is_wanted("restart") {
+        with_local_node(|gateway, claude| {
+            log::fill(gateway);
+            restart::adopt_many(gateway, claude);
+            restart::start(gateway, &mut figures);
+            restart::killed(gateway, claude, &mut figures);
+        });
+    }
+    if is_wanted("latency") {
+        with_local_node(|gateway, claude| latency::latency(gateway, claude, &mut figures));
+    }
+    if is_wanted("idle") {
+        idle::idle(&mut figures);
+    }
+    figures.print();
+}
+
+/// A fresh gateway with a node of its own machine, and where that one's Claude Code writes.
+fn with_local_node(measure: impl FnOnce(&mut Gateway, &std::path::Path)) {
     let scratch = Scratch::new();
     let (claude, codex) = (scratch.folder("claude"), scratch.folder("codex"));
     let mut gateway = Gateway::start_to_measure(&scratch, &claude, &codex);
-    let mut figures = Figures::default();
-    log::record(&gateway, &mut figures);
-    log::read(&gateway, &mut figures);
-    restart::adopt_many(&gateway, &claude);
-    restart::start(&mut gateway, &mut figures);
-    restart::killed(&mut gateway, &claude, &mut figures);
-    figures.print();
+    measure(&mut gateway, &claude);
 }

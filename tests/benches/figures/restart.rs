@@ -25,10 +25,16 @@ pub(crate) fn adopt_many(gateway: &Gateway, claude: &Path) {
     }
 }
 
-fn adopt(door: &mut DoorClient, transcript: &Claude) {
+/// Adopts a thread of the gateway's own machine, watched.
+pub(crate) fn adopt(door: &mut DoorClient, transcript: &Claude) {
+    adopt_on(door, "local", transcript);
+}
+
+/// Adopts a thread of this machine, watched.
+pub(crate) fn adopt_on(door: &mut DoorClient, host: &str, transcript: &Claude) {
     door.ask(&Request::Adopt(Adopt {
         catalog: Catalog::Claude,
-        host: "local".to_owned(),
+        host: host.to_owned(),
         thread_id: ThreadId::parse(transcript.thread()).expect("a thread id"),
         agent: None,
         watch_by: Some(SessionKey::parse(WATCHER).expect("a key")),

@@ -45,6 +45,7 @@ pub(crate) fn percentiles(mut times: Vec<Duration>) -> String {
     format!("p50 {:.2} p99 {:.2} ms", millis(at(50)), millis(at(99)))
 }
 
-fn millis(time: Duration) -> f64 {
+/// Milliseconds with their fraction.
+pub(crate) fn millis(time: Duration) -> f64 {
     time.as_secs_f64() * 1_000.0
 }

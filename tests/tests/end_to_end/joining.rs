@@ -53,6 +53,25 @@ fn a_machine_that_has_joined_does_not_join_again() {
 }
 
 #[test]
+fn a_machine_that_has_left_joins_anew_as_another_node() {
+    let gateway = Gateway::start(&Scratch::new());
+    let mut node = Node::join(&gateway, "laptop");
+    node.run();
+    let busy = node.command(&["leave"]);
+    assert_eq!(busy.code, 69, "not while its agent runs: {busy}");
+    assert_eq!(node.stop(), 0);
+    assert_eq!(node.command(&["leave"]).done()["hostName"], "laptop");
+    let nothing_left = files(&node.state_dir());
+    assert!(
+        !nothing_left.iter().any(|file| is_key(file)),
+        "{nothing_left:?}"
+    );
+    let link = Node::new(gateway.scratch(), "desk").invite(&gateway);
+    assert_eq!(node.join_with(&link).done()["hostName"], "desk");
+    node.run();
+}
+
+#[test]
 fn a_gateway_that_is_not_the_links_is_refused_before_the_code_is_told() {
     let gateway = Gateway::start(&Scratch::new());
     let node = Node::new(gateway.scratch(), "laptop");

@@ -11,7 +11,7 @@ use tidings_protocol::EpochMs;
 /// A conversation of a few lines.
 const SESSION: &str = include_str!("session.jsonl");
 /// Its thread id: the stem of its file.
-const THREAD: &str = "5a3d1c9e-7b42-4f0a-9c1d-2e8f6b7a9d10";
+pub(super) const THREAD: &str = "5a3d1c9e-7b42-4f0a-9c1d-2e8f6b7a9d10";
 /// Its project directory, named as Claude Code names it.
 const PROJECT: &str = "-home-you-shop";
 
@@ -36,6 +36,12 @@ pub(super) fn append_human_line(file: &Path, now: EpochMs) -> Result<(), FileErr
         .open(file)
         .and_then(|mut file| file.write_all(line.as_bytes()))
         .map_err(FileError::at("append to", file))
+}
+
+/// A command for a shell that appends what a person might type.
+pub(super) fn command_to_append(path: &str) -> String {
+    let line = r#"{"type":"user","message":{"role":"user","content":"Hello"}}"#;
+    format!("printf '%s\\n' '{line}' >> '{path}'")
 }
 
 fn human_line(now: EpochMs) -> String {

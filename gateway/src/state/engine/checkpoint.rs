@@ -12,9 +12,10 @@ use super::fault::{Fault, failure};
 use super::hub::Hub;
 use crate::state::Health;
 
-/// After how many changed rows the log is moved: some 10 MB of it, as rows go. Each move
-/// costs an fsync that the writer's own has to share the disk with.
-const ROWS_PER_CHECKPOINT: u64 = 8_000;
+/// After how many changed rows the log is moved: some 20 MB of it, as rows go. Each move
+/// costs an fsync that the writer's own has to share the disk with; but what has not been
+/// moved is read again after a crash.
+const ROWS_PER_CHECKPOINT: u64 = 16_000;
 /// How large the log may grow before the writer cuts it. It grows when a reader holds on
 /// to an old state for long.
 const MAX_WAL_BYTES: u64 = 64 * 1024 * 1024;

@@ -168,6 +168,34 @@ async fn activity_on_a_watched_session_is_one_signal_with_its_evidence() {
 }
 
 #[tokio::test]
+async fn who_speaks_upstream_makes_the_session_recent_watched_or_not() {
+    let (fixture, link) = adopted().await;
+    let entry = async || {
+        let entry = fixture
+            .state
+            .session_entry(address(A))
+            .await
+            .expect("entry")
+            .entry;
+        serde_json::from_str::<serde_json::Value>(&entry).expect("JSON")
+    };
+    let before = entry().await["lastInteractionAt"].clone();
+    assert_ne!(before, START - 1_000);
+    fixture
+        .report(report(link, 1, spoken(&[START - 1_000])))
+        .await;
+    let after = entry().await;
+    assert_eq!(after["lastInteractionAt"], START - 1_000);
+    assert_eq!(after["updatedAt"], START);
+    fixture.report(report(link, 2, Outcome::Quiet)).await;
+    assert_eq!(
+        entry().await,
+        after,
+        "a quiet report says nothing about anybody"
+    );
+}
+
+#[tokio::test]
 async fn one_turn_needs_no_count() {
     let (fixture, link) = adopted().await;
     fixture.watch(W, A).await;

@@ -213,7 +213,7 @@ async fn a_thread_of_two_sessions_takes_what_is_pending_for_both() {
     let oldest = speaks_as.expect("looked up")[0].clone().expect("adopted");
     assert_eq!(oldest.key(), &keys[0]);
     let begun = fixture.state.turn_begin(oldest).await.expect("a turn");
-    assert_eq!(begun.notices.len(), 2);
+    assert_eq!(sequences(&begun.notices), [1], "the same line, once");
     let token = begun.token.expect("a lease");
     assert_eq!(fixture.begin(keys[1].as_str()).await, TurnBegun::default());
     assert_eq!(fixture.confirm(token).await, settled(2, 0));

@@ -6,6 +6,7 @@
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, IsTerminal, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::Args;
 use serde::Serialize;
@@ -15,6 +16,7 @@ use tidings_protocol::{HostName, JoinLink, NodeId};
 
 use crate::cli::error::file_error;
 use crate::cli::{CommandError, CommonArgs, Note, Output, OutputFormat, Page, daemon};
+use crate::clock::{Clock, SystemClock};
 use crate::connection::{JoinError, join};
 
 /// The longest name a machine can be given, in characters: longer ones break tables.
@@ -89,7 +91,8 @@ fn pair(options: &JoinOptions) -> Result<Paired, ApiError> {
             .into_owned()
     };
     let name = options.name.clone().unwrap_or_else(system_name);
-    let joining = join(&options.link, &name, &options.state_dir);
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+    let joining = join(&options.link, &name, &options.state_dir, &clock);
     let identity = daemon::runtime()?
         .block_on(joining)
         .map_err(|error| join_error(&error))?;
@@ -117,7 +120,7 @@ fn join_error(error: &JoinError) -> ApiError {
         JoinError::Refused(refused) => (ErrorType::NotPermitted, refused.hint.as_str()),
         JoinError::AlreadyPaired { .. } => (
             ErrorType::Conflict,
-            "start it: tidings-node run; or pair another one with --state-dir",
+            "start it: tidings-node run; or give it up first: tidings-node leave",
         ),
         JoinError::Answer(_) | JoinError::Stream(_) | JoinError::Tls(_) => (
             ErrorType::Unavailable,

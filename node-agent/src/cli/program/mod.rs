@@ -2,6 +2,7 @@
 
 mod classify;
 mod join;
+mod leave;
 mod run;
 mod status;
 
@@ -37,6 +38,9 @@ enum Command {
     Join(join::JoinArgs),
     /// Runs the node agent until it is told to stop
     Run(run::RunArgs),
+    /// Gives up the pairing: this machine can join anew, as another node
+    #[command(after_help = "Example:\n  tidings-node leave")]
+    Leave,
     /// The node agent of this machine at a glance
     #[command(after_help = "Example:\n  tidings-node status")]
     Status,
@@ -69,6 +73,7 @@ fn run(command: Command, common: &CommonArgs) -> Result<(), CommandError> {
     match command {
         Command::Join(args) => join::run(args, common),
         Command::Run(args) => run::run(&args.into_options(common)?),
+        Command::Leave => leave::run(common),
         Command::Status => status::run(common),
         Command::Classify(args) => classify::run(&args, common.output()),
     }

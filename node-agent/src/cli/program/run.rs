@@ -139,7 +139,7 @@ fn say(
     })
 }
 
-fn identity_error(error: IdentityFileError) -> ApiError {
+pub(super) fn identity_error(error: IdentityFileError) -> ApiError {
     match error {
         IdentityFileError::NotPaired { .. } => {
             ApiError::new(ErrorType::Configuration, error.to_string())
@@ -153,7 +153,7 @@ fn identity_error(error: IdentityFileError) -> ApiError {
     }
 }
 
-fn hold_error(error: &HoldError) -> ApiError {
+pub(super) fn hold_error(error: &HoldError) -> ApiError {
     let error_type = match error {
         HoldError::Held { .. } => ErrorType::Unavailable,
         _ => ErrorType::CannotCreate,

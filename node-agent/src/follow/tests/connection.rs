@@ -1,5 +1,7 @@
 //! Connections that break, block and come back.
 
+use tidings_protocol::report::Delivery;
+
 use super::*;
 
 #[tokio::test]
@@ -66,9 +68,13 @@ async fn a_connection_that_takes_nothing_blocks_nobody() {
     };
     assert_eq!(bench.follower.catalog_page(page).await.threads.len(), 50);
     assert_eq!(reporting(&bench.follower), 1);
+    // Taking one makes room for the next, answered or not.
+    let mut reports = Vec::new();
     for _ in 0..50 {
-        let report = bench.report().await;
-        bench.apply(&report);
+        reports.push(bench.report().await);
+    }
+    for report in &reports {
+        bench.apply(report);
     }
     for (link, _) in links {
         bench.until_idle(link).await;
@@ -130,6 +136,39 @@ async fn two_links_on_one_thread_are_reported_each() {
     bench.apply_until(two, 1).await;
     assert_eq!(bench.gateway.turns(one), [at]);
     assert_eq!(bench.gateway.turns(two), [at]);
+}
+
+#[tokio::test]
+async fn what_the_gateway_delivered_is_no_humans_turn() {
+    let mut bench = Bench::start(EVENTS_ONLY).await;
+    let file = bench.old_file("claude/p/s1.jsonl");
+    bench.connect(8);
+    let link = bench.adopt(&file).await;
+    let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, b"key");
+    let digest = ring::hmac::sign(&key, b"human words");
+    let delivery = Delivery {
+        message: 42,
+        digest: digest.as_ref()[..16].try_into().expect("long enough"),
+        at: 0,
+    };
+    let changed = bench.gateway.links.get_mut(&link).expect("the link");
+    changed.echo = Echo {
+        key: b"key".to_vec(),
+        deliveries: vec![delivery],
+    };
+    bench.follower.link(changed.clone());
+    append(&file, &human("a"));
+    let at = append(&file, &human("b"));
+    let mut echoed = Vec::new();
+    while bench.gateway.turns(link).is_empty() || echoed.is_empty() {
+        let report = bench.report().await;
+        if let Outcome::Activity(activity) = &report.outcome {
+            echoed.extend(&activity.echoed);
+        }
+        bench.apply(&report);
+    }
+    bench.until_idle(link).await;
+    assert_eq!((bench.gateway.turns(link), echoed), (vec![at], vec![42]));
 }
 
 #[tokio::test]

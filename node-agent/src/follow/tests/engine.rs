@@ -3,6 +3,7 @@
 use tidings_protocol::Marker;
 
 use super::super::engine::{Engine, ReadOrder};
+use super::super::slots::SLOW_AFTER;
 use super::*;
 use crate::tail::{Page, Reading};
 use crate::watch::Answer;
@@ -118,6 +119,30 @@ fn a_root_that_does_not_answer_is_skipped_until_it_does() {
 }
 
 #[test]
+fn a_root_with_too_many_slow_files_waits_until_one_comes_back() {
+    let (mut engine, _reports) = engine(4);
+    let mut now = NOW;
+    let mut slow = Vec::new();
+    for id in 1..=10 {
+        engine.link(link(id, &format!("/one/p/s{id}.jsonl")), now);
+        slow.extend(engine.next_reads(now));
+        now += SLOW_AFTER;
+    }
+    assert_eq!(slow.len(), 8);
+    engine.link(link(11, "/two/p/s11.jsonl"), now);
+    let other_root = engine.next_reads(now);
+    assert_eq!(other_root[0].tailer.path(), Path::new("/two/p/s11.jsonl"));
+    assert_eq!(other_root.len(), 1);
+    come_back(&mut engine, slow.drain(..1).collect());
+    let next = engine.next_reads(now);
+    let files: Vec<&Path> = next.iter().map(|order| order.tailer.path()).collect();
+    assert_eq!(
+        files,
+        [Path::new("/one/p/s9.jsonl"), Path::new("/one/p/s10.jsonl")]
+    );
+}
+
+#[test]
 fn nothing_is_read_without_a_connection() {
     let (mut engine, _reports) = engine(4);
     three_links(&mut engine);
@@ -158,6 +183,8 @@ fn a_report_goes_only_to_the_connection_it_was_made_for() {
     let (sender, _receiver) = mpsc::channel(8);
     engine.connected(sender);
     assert_eq!(engine.next_report(old.number, NOW), None);
+    // That the old one has closed says nothing about the new one.
     engine.closed(old.number);
-    assert!(engine.session().is_some(), "only the old one has closed");
+    engine.link(link(1, "/one/p/s1.jsonl"), NOW);
+    assert_eq!(engine.next_reads(NOW).len(), 1);
 }

@@ -305,6 +305,7 @@ fn signals() -> Vec<(&'static str, Reply)> {
         })
     };
     let page = Reply::Signals(Signals {
+        earliest_available_sequence: Some(7),
         signals: signal_rows(),
     });
     vec![
