@@ -101,10 +101,13 @@ impl From<StartError> for ApiError {
             StartError::Socket(SocketError::PathTooLong { .. }) => {
                 (ErrorType::Configuration, "use a shorter --state-dir")
             }
-            StartError::Authority(_)
-            | StartError::Listen(_)
-            | StartError::Socket(_)
-            | StartError::LocalNode(_) => (ErrorType::CannotCreate, "see the message"),
+            StartError::Authority(_) => (
+                ErrorType::InvalidData,
+                "put the file back from a copy of the state directory",
+            ),
+            StartError::Listen(_) | StartError::Socket(_) | StartError::LocalNode(_) => {
+                (ErrorType::CannotCreate, "see the message")
+            }
         };
         Self::new(error_type, error.to_string()).with_hint(hint)
     }
@@ -209,6 +212,11 @@ impl Gateway {
                 return Arc::new(StateError::Closed);
             }
         }
+    }
+
+    /// How the database stands, to the last.
+    pub fn health(&self) -> watch::Receiver<Health> {
+        self.state.health()
     }
 
     /// Ends the gateway gracefully: what is committed stays, the nodes are told.

@@ -16,6 +16,33 @@ pub enum Holder {
     NodeAgent,
 }
 
+/// What stands in a state directory of ours, one or the other.
+const OUR_FILES: [&str; 6] = [
+    "gateway.lock",
+    "node.lock",
+    "state.sqlite",
+    "node.json",
+    "node.key",
+    "config.toml",
+];
+
+/// True for a directory that is a state directory, or can become one: it is empty, or holds a
+/// file of ours. Nothing else is ever closed to others: it may be somebody's `/tmp`.
+#[must_use]
+pub fn is_ours(dir: &Path) -> bool {
+    let is_empty = || std::fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_none());
+    dir.is_dir() && (OUR_FILES.iter().any(|name| dir.join(name).exists()) || is_empty())
+}
+
+/// Makes a state directory where there is none, and closes one of ours to others.
+pub fn prepare(dir: &Path) -> Result<(), FileError> {
+    if dir.is_dir() && !is_ours(dir) {
+        let foreign = std::io::Error::other("it holds files of others, and none of Tidings");
+        return Err(FileError::at("use as a state directory", dir)(foreign));
+    }
+    private_files::create_dir(dir)
+}
+
 /// A state directory, held by this process until it is dropped.
 #[derive(Debug)]
 pub struct HeldDir {
@@ -62,7 +89,7 @@ impl HeldDir {
     /// Makes the directory where it is missing and takes its lock. The kernel gives the lock
     /// back when the process ends, however it ends.
     pub fn hold(path: &Path, holder: Holder) -> Result<Self, HoldError> {
-        private_files::create_dir(path)?;
+        prepare(path)?;
         let lock_path = path.join(holder.lock_name());
         let mut lock = OpenOptions::new()
             .read(true)
@@ -112,6 +139,27 @@ fn process(lock: &mut File) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_directory_of_others_is_refused_and_left_as_it_is() {
+        use std::os::unix::fs::PermissionsExt;
+        let scratch = tempfile::tempdir().expect("scratch");
+        let open = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(scratch.path(), open).expect("open");
+        std::fs::write(scratch.path().join("letter"), "").expect("file");
+        let error = HeldDir::hold(scratch.path(), Holder::Gateway).expect_err("refused");
+        assert!(
+            error.to_string().contains("it holds files of others"),
+            "{error}"
+        );
+        let mode = std::fs::metadata(scratch.path())
+            .expect("there")
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o777, 0o755);
+        std::fs::write(scratch.path().join("config.toml"), "").expect("ours");
+        HeldDir::hold(scratch.path(), Holder::Gateway).expect("ours now");
+    }
 
     #[test]
     fn a_second_holder_is_refused_by_name_and_the_next_may_come_after_the_first() {

@@ -218,7 +218,13 @@ impl Summary {
     pub fn from_text(text: &str) -> Option<Self> {
         let plain: String = text
             .chars()
-            .map(|c| if c.is_control() { ' ' } else { c })
+            .map(|c| {
+                if c.is_control() || turns_text(c) {
+                    ' '
+                } else {
+                    c
+                }
+            })
             .collect();
         let line = plain.split_whitespace().collect::<Vec<_>>().join(" ");
         if line.is_empty() {
@@ -263,6 +269,12 @@ impl Summary {
     }
 }
 
+/// True for the characters that turn the direction of writing: they can make a line read as
+/// another.
+fn turns_text(c: char) -> bool {
+    matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -290,7 +302,7 @@ mod tests {
     #[test]
     fn a_summary_is_one_line_of_bounded_length() {
         assert_eq!(
-            Summary::from_text(" a\n b\u{7}c\t").map(|s| s.0),
+            Summary::from_text(" a\n b\u{7}c\t\u{202e}").map(|s| s.0),
             Some("a b c".to_owned())
         );
         assert_eq!(Summary::from_text(" \n"), None);

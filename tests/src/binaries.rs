@@ -1,5 +1,6 @@
 //! Builds the two programs once, as the running test was built.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
@@ -35,7 +36,11 @@ fn build() -> Binaries {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
         .expect("the workspace");
-    let output = Command::new(env!("CARGO"))
+    let mut cargo = Command::new(env!("CARGO"));
+    for (name, _) in std::env::vars_os().filter(|(name, _)| is_of_this_package(name)) {
+        cargo.env_remove(name);
+    }
+    let output = cargo
         .current_dir(workspace)
         .args(["build", "--bin", "tidings", "--bin", "tidings-node"])
         .args(["--message-format", "json-render-diagnostics"])
@@ -51,6 +56,20 @@ fn build() -> Binaries {
         tidings: executable(&messages, "tidings"),
         node: executable(&messages, "tidings-node"),
     }
+}
+
+/// What cargo tells a test about its own package: build scripts would see it, take it for a
+/// change, and have half of the workspace built anew.
+fn is_of_this_package(name: &OsStr) -> bool {
+    let name = name.to_string_lossy();
+    [
+        "CARGO_PKG_",
+        "CARGO_MANIFEST_",
+        "CARGO_CRATE_",
+        "CARGO_BIN_",
+    ]
+    .iter()
+    .any(|start| name.starts_with(start))
 }
 
 /// Where cargo says that it put the program `name`.

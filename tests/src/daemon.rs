@@ -3,7 +3,7 @@
 use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -30,6 +30,24 @@ impl Log {
             Self::Warnings => "warn",
         }
     }
+}
+
+/// How a daemon ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// Its exit code; -1 when a signal ended it.
+    pub code: i32,
+    /// The lines it printed that nobody had read before.
+    pub said: Vec<Value>,
+}
+
+/// Sends a signal to a process of ours.
+#[track_caller]
+pub(crate) fn signal(process: u32, name: &str) {
+    let kill = Command::new("sh")
+        .args(["-c", "kill -\"$1\" \"$0\"", &process.to_string(), name])
+        .status();
+    assert!(kill.is_ok_and(|status| status.success()), "kill -{name}");
 }
 
 /// A running daemon; dropping it kills it.
@@ -87,21 +105,40 @@ impl Daemon {
 
     /// SIGTERM; the exit code it ends with, before the deadline.
     #[track_caller]
-    pub(crate) fn stop(mut self) -> i32 {
-        let kill = Command::new("sh")
-            .args(["-c", "kill -TERM \"$0\"", &self.id().to_string()])
-            .status();
-        assert!(kill.is_ok_and(|status| status.success()), "kill -TERM");
+    pub(crate) fn stop(self) -> i32 {
+        signal(self.id(), "TERM");
+        self.wait_for_end().code
+    }
+
+    /// Waits for it to end by itself, before the deadline.
+    #[track_caller]
+    pub(crate) fn wait_for_end(mut self) -> Ended {
         let began = Instant::now();
+        let mut said = Vec::new();
         loop {
             match self.lines.next(DEADLINE.saturating_sub(began.elapsed())) {
-                Next::Line(_) => {}
+                Next::Line(line) => said.push(line),
                 Next::End => break,
-                Next::Nothing => panic!("it does not stop\n{}", self.log_tail()),
+                Next::Nothing => panic!("it does not end\n{}", self.log_tail()),
             }
         }
-        let status = self.child.wait().expect("the end of a stopped process");
-        status.code().unwrap_or(-1)
+        let status = self.child.wait().expect("the end of a process");
+        Ended {
+            code: status.code().unwrap_or(-1),
+            said,
+        }
+    }
+
+    /// Waits a moment, and says whether it is still running then.
+    pub(crate) fn runs_on(&self, moment: Duration) -> bool {
+        let began = Instant::now();
+        loop {
+            match self.lines.next(moment.saturating_sub(began.elapsed())) {
+                Next::Line(_) => {}
+                Next::End => return false,
+                Next::Nothing => return true,
+            }
+        }
     }
 
     /// The end of its log, for the message of a failed test.

@@ -1,21 +1,79 @@
 //! A gateway in a process of its own.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::answer::{Answer, run};
 use crate::binaries::binaries;
-use crate::daemon::{Daemon, Log};
+use crate::daemon::{Daemon, Ended, Log, signal};
 use crate::follow::Follow;
 use crate::scratch::Scratch;
+
+/// How a gateway is run.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    arguments: Vec<String>,
+    environment: Vec<(String, OsString)>,
+    level: Log,
+    state_dir: Option<PathBuf>,
+}
+
+impl Setup {
+    /// A gateway that follows nothing on its own machine.
+    #[must_use]
+    pub fn without_local_node() -> Self {
+        Self::with_arguments(vec!["--no-local-node".to_owned()])
+    }
+
+    /// A gateway that follows the transcripts of its own machine below `claude` and `codex`.
+    #[must_use]
+    pub fn with_local_node(claude: &Path, codex: &Path) -> Self {
+        let roots = [("claude", claude), ("codex", codex)]
+            .map(|(catalog, root)| ["--root".to_owned(), format!("{catalog}={}", root.display())])
+            .concat();
+        Self::with_arguments(roots)
+    }
+
+    fn with_arguments(arguments: Vec<String>) -> Self {
+        Self {
+            arguments,
+            environment: Vec::new(),
+            level: Log::Everything,
+            state_dir: None,
+        }
+    }
+
+    /// The same with hardly any log, for whoever measures or asks very often.
+    #[must_use]
+    pub fn quiet(mut self) -> Self {
+        self.level = Log::Warnings;
+        self
+    }
+
+    /// The same with one more variable in its environment.
+    #[must_use]
+    pub fn with_variable(mut self, name: &str, value: impl Into<OsString>) -> Self {
+        self.environment.push((name.to_owned(), value.into()));
+        self
+    }
+
+    /// The same with its state directory there.
+    #[must_use]
+    pub fn with_state_dir(mut self, state_dir: &Path) -> Self {
+        self.state_dir = Some(state_dir.to_owned());
+        self
+    }
+}
 
 /// A gateway; dropping it kills it.
 #[derive(Debug)]
 pub struct Gateway {
     daemon: Option<Daemon>,
-    options: Vec<String>,
-    level: Log,
+    setup: Setup,
     listen: String,
     state_dir: PathBuf,
     scratch: Scratch,
@@ -24,23 +82,23 @@ pub struct Gateway {
 impl Gateway {
     /// Starts a gateway that follows nothing on its own machine.
     pub fn start(scratch: &Scratch) -> Self {
-        Self::with_options(scratch, vec!["--no-local-node".to_owned()], Log::Everything)
+        Self::start_as(scratch, Setup::without_local_node())
     }
 
     /// Starts a gateway that follows the transcripts of its own machine below `claude` and
     /// `codex`.
     pub fn start_with_local_node(scratch: &Scratch, claude: &Path, codex: &Path) -> Self {
-        Self::with_options(scratch, local_roots(claude, codex), Log::Everything)
+        Self::start_as(scratch, Setup::with_local_node(claude, codex))
     }
 
     /// The same for whoever measures: it writes hardly any log.
     pub fn start_to_measure(scratch: &Scratch, claude: &Path, codex: &Path) -> Self {
-        Self::with_options(scratch, local_roots(claude, codex), Log::Warnings)
+        Self::start_as(scratch, Setup::with_local_node(claude, codex).quiet())
     }
 
     /// A gateway that follows nothing on its own machine and writes hardly any log.
     pub fn start_alone_to_measure(scratch: &Scratch) -> Self {
-        Self::with_options(scratch, vec!["--no-local-node".to_owned()], Log::Warnings)
+        Self::start_as(scratch, Setup::without_local_node().quiet())
     }
 
     /// How large the database's write-ahead log is, in bytes: it grows with every commit.
@@ -49,30 +107,30 @@ impl Gateway {
         std::fs::metadata(wal).map_or(0, |file| file.len())
     }
 
-    fn with_options(scratch: &Scratch, options: Vec<String>, level: Log) -> Self {
-        let mut gateway = Self {
-            daemon: None,
-            options,
-            level,
-            listen: "127.0.0.1:0".to_owned(),
-            state_dir: scratch.path().join("gateway"),
-            scratch: scratch.clone(),
-        };
+    /// Starts a gateway.
+    pub fn start_as(scratch: &Scratch, setup: Setup) -> Self {
+        let mut gateway = Self::stopped(scratch, setup);
         gateway.restart();
         gateway
+    }
+
+    /// A gateway that does not run yet.
+    pub fn stopped(scratch: &Scratch, setup: Setup) -> Self {
+        let own = || scratch.path().join("gateway");
+        Self {
+            daemon: None,
+            listen: "127.0.0.1:0".to_owned(),
+            state_dir: setup.state_dir.clone().unwrap_or_else(own),
+            setup,
+            scratch: scratch.clone(),
+        }
     }
 
     /// Starts it again on its port, and waits until it is ready.
     #[track_caller]
     pub fn restart(&mut self) {
-        let mut command = self.scratch.command(&binaries().tidings);
-        command
-            .args(["gateway", "run", "--json", "--http", "off", "--listen"])
-            .arg(&self.listen)
-            .arg("--state-dir")
-            .arg(&self.state_dir)
-            .args(&self.options);
-        let daemon = Daemon::spawn(&mut command, &self.log(), self.level);
+        self.begin_restart();
+        let daemon = self.daemon.as_ref().expect("a process");
         let ready = daemon.wait_for("ready");
         assert_eq!(ready["pid"], daemon.id(), "{ready}");
         let socket = self.state_dir.join("gateway.sock");
@@ -83,7 +141,53 @@ impl Gateway {
             "{ready}"
         );
         listen.clone_into(&mut self.listen);
+    }
+
+    /// Starts it again otherwise than before.
+    #[track_caller]
+    pub fn restart_as(&mut self, setup: Setup) {
+        self.setup = setup;
+        self.restart();
+    }
+
+    /// Starts it again without waiting for anything.
+    pub fn begin_restart(&mut self) {
+        let daemon = Daemon::spawn(&mut self.command(), &self.log(), self.setup.level);
         self.daemon = Some(daemon);
+    }
+
+    /// Starts it in a way that it must refuse: what it says.
+    pub fn run_refused(&self) -> Answer {
+        run(&mut self.command())
+    }
+
+    fn command(&self) -> Command {
+        let mut command = self.scratch.command(&binaries().tidings);
+        command
+            .args(["gateway", "run", "--json", "--http", "off", "--listen"])
+            .arg(&self.listen)
+            .arg("--state-dir")
+            .arg(&self.state_dir)
+            .args(&self.setup.arguments)
+            .envs(self.setup.environment.iter().cloned());
+        command
+    }
+
+    /// Waits a moment, and says whether it is still running then.
+    pub fn runs_on(&self, moment: Duration) -> bool {
+        self.daemon
+            .as_ref()
+            .expect("a running gateway")
+            .runs_on(moment)
+    }
+
+    /// Waits for it to end by itself.
+    #[track_caller]
+    pub fn wait_for_end(&mut self) -> Ended {
+        self.daemon
+            .take()
+            .expect("a running gateway")
+            .wait_for_end()
     }
 
     /// SIGKILL.
@@ -95,6 +199,14 @@ impl Gateway {
     #[track_caller]
     pub fn stop(&mut self) -> i32 {
         self.daemon.take().expect("a running gateway").stop()
+    }
+
+    /// SIGTERM; how it ends.
+    #[track_caller]
+    pub fn stop_and_listen(&mut self) -> Ended {
+        let daemon = self.daemon.take().expect("a running gateway");
+        signal(daemon.id(), "TERM");
+        daemon.wait_for_end()
     }
 
     /// Its process id.
@@ -148,10 +260,4 @@ impl Gateway {
             .stderr(std::process::Stdio::null());
         Follow::spawn(&mut command)
     }
-}
-
-fn local_roots(claude: &Path, codex: &Path) -> Vec<String> {
-    [("claude", claude), ("codex", codex)]
-        .map(|(catalog, root)| ["--root".to_owned(), format!("{catalog}={}", root.display())])
-        .concat()
 }

@@ -10,15 +10,19 @@
 )]
 
 mod answer;
+pub mod audit;
 mod binaries;
 mod clock;
 mod counted;
+pub mod crash;
 mod daemon;
+mod dice;
+mod disk;
 mod door;
-
 mod follow;
 mod gateway;
 mod lines;
+mod load;
 mod machines;
 mod node;
 mod scratch;
@@ -28,9 +32,13 @@ pub use answer::{Answer, run};
 pub use binaries::{Binaries, binaries};
 pub use clock::{DEADLINE, until};
 pub use counted::{counted_turns, human_turns};
+pub use daemon::Ended;
+pub use dice::{Dice, seed};
+pub use disk::{Cut, Disk, Fault};
 pub use door::DoorClient;
 pub use follow::Follow;
-pub use gateway::Gateway;
+pub use gateway::{Gateway, Setup};
+pub use load::{Load, RunningLoad};
 pub use machines::{Adopted, TwoMachines, WATCHER, notice};
 pub use node::Node;
 pub use scratch::{Scratch, containing, files};

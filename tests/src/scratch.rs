@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tempfile::TempDir;
 
@@ -12,14 +13,20 @@ use tempfile::TempDir;
 pub struct Scratch(Arc<Folder>);
 
 #[derive(Debug)]
-struct Folder(TempDir);
+struct Folder {
+    dir: TempDir,
+    keep: AtomicBool,
+}
 
 impl Scratch {
     /// An empty folder with a home and a temporary folder in it. Its path is short: sockets
     /// live below it.
     pub fn new() -> Self {
         let dir = TempDir::with_prefix("tidings-").expect("a temporary folder");
-        let scratch = Self(Arc::new(Folder(dir)));
+        let scratch = Self(Arc::new(Folder {
+            dir,
+            keep: AtomicBool::new(false),
+        }));
         scratch.folder("home");
         scratch.folder("tmp");
         scratch
@@ -27,7 +34,12 @@ impl Scratch {
 
     /// The folder.
     pub fn path(&self) -> &Path {
-        self.0.0.path()
+        self.0.dir.path()
+    }
+
+    /// Leaves the folder where it is when the test is over.
+    pub fn keep(&self) {
+        self.0.keep.store(true, Ordering::Relaxed);
     }
 
     /// The home of every process of this test.
@@ -72,8 +84,8 @@ impl Default for Scratch {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.disable_cleanup(true);
+        if std::thread::panicking() || self.keep.load(Ordering::Relaxed) {
+            self.dir.disable_cleanup(true);
         }
     }
 }

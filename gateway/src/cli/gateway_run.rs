@@ -15,6 +15,7 @@ use tokio::sync::watch;
 
 use super::run_options::{HttpOption, LocalNode, RunOptions};
 use crate::config::{Config, Layers};
+use crate::state::Health;
 use crate::{Gateway, GatewayOptions};
 
 /// How long the ready line waits for this machine's own node agent.
@@ -119,18 +120,20 @@ fn say_ready(gateway: &Gateway, format: OutputFormat) -> Result<(), CommandError
 
 /// Serves until told to stop, or until the database cannot be trusted any more.
 async fn serve(gateway: Gateway, stopped: impl Future<Output = ()>) -> Result<(), CommandError> {
-    let failed = tokio::select! {
-        () = stopped => None,
-        error = gateway.failed() => Some(error),
+    let health = gateway.health();
+    let told = tokio::select! {
+        () = stopped => true,
+        _ = gateway.failed() => false,
     };
-    match failed {
-        None => {
-            gateway.stop().await;
-            Ok(())
-        }
-        // Nothing is written any more, in no orderly way either: the disk cannot be trusted.
-        Some(error) => Err(ApiError::new(ErrorType::Internal, error.to_string())
+    // Of a database that has failed nothing is written any more, in no orderly way either.
+    if told {
+        gateway.stop().await;
+    }
+    let health = health.borrow();
+    match &*health {
+        Health::Failed(error) => Err(ApiError::new(ErrorType::Internal, error.to_string())
             .with_hint("check the disk, then start the gateway again: it recovers by itself")
             .into()),
+        Health::Serving | Health::ReadOnly(_) => Ok(()),
     }
 }

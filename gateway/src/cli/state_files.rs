@@ -5,6 +5,8 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use tidings_node::held_dir::is_ours;
+
 use crate::state::DATABASE_FILE;
 
 /// The folders that hold keys: the authority's, and the embedded node agent's.
@@ -32,6 +34,9 @@ pub(super) fn open_to_others(state_dir: &Path) -> Vec<Open> {
     let Ok(state_dir) = fs::canonicalize(state_dir) else {
         return Vec::new();
     };
+    if !is_ours(&state_dir) {
+        return Vec::new();
+    }
     let folders = KEY_FOLDERS.map(|folder| state_dir.join(folder));
     let mut open = vec![checked(state_dir.clone(), 0o700)];
     open.extend(folders.iter().map(|folder| checked(folder.clone(), 0o700)));

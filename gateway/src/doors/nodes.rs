@@ -75,6 +75,12 @@ impl Service {
     pub(super) async fn nodes_rename(&self, rename: NodesRename) -> Result<Node, ApiError> {
         let record = self.listed_node(&rename.node).await?;
         let name = display_name(&rename.name)?;
+        let taken = |node: &NodeRecord| node.host_name.as_str() == name && node.node != record.node;
+        if self.nodes.state.nodes().await?.iter().any(taken) {
+            let message = format!("{name} is the host name of another node");
+            return Err(ApiError::new(ErrorType::Conflict, message)
+                .with_hint("choose a name that means one machine"));
+        }
         let id = record.node.clone();
         self.nodes.state.rename_node(id, name.to_owned()).await?;
         self.nodes_show(by_id(&record)).await

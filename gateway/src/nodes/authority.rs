@@ -74,6 +74,12 @@ pub enum AuthorityError {
         /// What is wrong.
         reason: String,
     },
+    /// The authority's certificate is there and its key is not: put the key back.
+    #[error("{path} is missing: it is the key of the certificate beside it")]
+    KeyMissing {
+        /// Where the key should be.
+        path: PathBuf,
+    },
     /// The signing request is no good: the asker's fault.
     #[error("the signing request cannot be used: {0}")]
     SigningRequest(&'static str),
@@ -92,38 +98,47 @@ impl Authority {
         private_files::create_dir(&dir)?;
         let key_file = dir.join("ca.key");
         let certificate_file = dir.join("ca.crt");
-        // The key is written last: with it there, the certificate is there.
-        match private_files::read(&key_file, MAX_FILE_BYTES) {
-            Ok(pem) => {
-                let key = parse_key(&key_file, pem)?;
-                let der = private_files::read(&certificate_file, MAX_FILE_BYTES)?;
-                let certificate = CertificateDer::from(der);
-                let issuer = Issuer::from_ca_cert_der(&certificate, key).map_err(|error| {
-                    AuthorityError::Damaged {
-                        path: certificate_file,
-                        reason: error.to_string(),
-                    }
-                })?;
-                Ok(Self {
-                    issuer,
-                    certificate,
-                    dir,
-                })
+        let key = match private_files::read(&key_file, MAX_FILE_BYTES) {
+            Ok(pem) => parse_key(&key_file, pem)?,
+            // A new authority would lock out every node that knows the old one.
+            Err(error) if error.is_not_found() && certificate_file.exists() => {
+                return Err(AuthorityError::KeyMissing { path: key_file });
             }
             Err(error) if error.is_not_found() => {
                 let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?;
-                let params = authority_params(now)?;
-                let certificate = params.self_signed(&key)?.der().clone();
-                private_files::replace(&certificate_file, &certificate)?;
                 private_files::replace(&key_file, key.serialize_pem().as_bytes())?;
-                Ok(Self {
-                    issuer: Issuer::new(params, key),
-                    certificate,
-                    dir,
-                })
+                key
+            }
+            Err(error) => return Err(error.into()),
+        };
+        match private_files::read(&certificate_file, MAX_FILE_BYTES) {
+            Ok(der) => Self::of(key, CertificateDer::from(der), dir),
+            // Nodes know the authority by its key: a certificate can be made again.
+            Err(error) if error.is_not_found() => {
+                let certificate = authority_params(now)?.self_signed(&key)?.der().clone();
+                private_files::replace(&certificate_file, &certificate)?;
+                Self::of(key, certificate, dir)
             }
             Err(error) => Err(error.into()),
         }
+    }
+
+    fn of(
+        key: KeyPair,
+        certificate: CertificateDer<'static>,
+        dir: PathBuf,
+    ) -> Result<Self, AuthorityError> {
+        let issuer = Issuer::from_ca_cert_der(&certificate, key).map_err(|error| {
+            AuthorityError::Damaged {
+                path: dir.join("ca.crt"),
+                reason: error.to_string(),
+            }
+        })?;
+        Ok(Self {
+            issuer,
+            certificate,
+            dir,
+        })
     }
 
     /// The authority's own certificate.
@@ -297,6 +312,20 @@ mod tests {
             error.to_string().contains("reset.key is damaged"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn a_lost_key_is_refused_and_a_lost_certificate_is_made_again_for_the_same_key() {
+        let (dir, first) = authority();
+        let file = |name: &str| dir.path().join("authority").join(name);
+        std::fs::remove_file(file("ca.crt")).expect("lost");
+        let again = Authority::load_or_create(dir.path(), NOW + 1).expect("made again");
+        assert_eq!(first.pin(), again.pin());
+        let certificate = std::fs::read(file("ca.crt")).expect("certificate");
+        std::fs::remove_file(file("ca.key")).expect("lost");
+        let error = Authority::load_or_create(dir.path(), NOW).expect_err("no new authority");
+        assert!(error.to_string().contains("ca.key is missing"), "{error}");
+        assert_eq!(std::fs::read(file("ca.crt")).expect("kept"), certificate);
     }
 
     #[test]

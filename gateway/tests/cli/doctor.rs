@@ -25,6 +25,7 @@ fn finding_these(findings: Vec<Finding>) -> Fake {
 /// A gateway whose state directory is its owner's alone, as a real one's is.
 fn answering(reply: Reply) -> Fake {
     let fake = Fake::answering(reply);
+    fs::write(fake.state_dir().join("gateway.lock"), "").expect("lock");
     set_mode(fake.state_dir(), 0o700);
     fake
 }
@@ -193,6 +194,16 @@ fn what_others_may_read_is_found_and_mended_only_where_asked() {
     --- asked
     Check
     "#);
+}
+
+#[test]
+fn a_directory_that_is_no_state_directory_is_left_alone() {
+    let dir = tempfile::tempdir().expect("scratch directory");
+    fs::write(dir.path().join("letter"), "somebody's").expect("file");
+    set_mode(dir.path(), 0o755);
+    let output = in_state_dir(dir.path(), "doctor --fix");
+    assert!(!output.contains("fixed"), "{output}");
+    assert_eq!(mode(dir.path()), 0o755);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use tidings_protocol::marker::{Carried, Digests, MAX_REMEMBERED_IDS, ThreadFacts
 
 use super::recognise::recognise;
 use super::{
-    Before, Earlier, Piece, Record, Ruling, Source, Verdict, another_follows, judge, settle, split,
+    Before, Earlier, Piece, Record, Ruling, Source, Verdict, another_follows, judge, pieces, settle,
 };
 use crate::tail::{Lines, LongPiece, LongWhat, OpenFile, Step, TailError, lines_of, open_regular};
 
@@ -128,13 +128,10 @@ fn catalog_of(open: &OpenFile) -> io::Result<Option<Catalog>> {
 }
 
 fn recognise_line(line: &[u8]) -> Option<Catalog> {
-    let mut found = None;
-    split(None, line, |piece| {
-        if let Piece::Record { start, end } = piece {
-            found = found.or_else(|| recognise(&line[start..end]));
-        }
-    });
-    found
+    pieces(None, line).find_map(|piece| match piece {
+        Piece::Record { start, end } => recognise(&line[start..end]),
+        Piece::Bad { .. } => None,
+    })
 }
 
 enum Read {
@@ -197,12 +194,14 @@ impl Reader {
 
     fn line(&mut self, start: u64, line: &[u8]) {
         let catalog = self.source.map(|source| source.catalog);
-        split(catalog, line, |piece| self.piece(start, line, piece));
+        for piece in pieces(catalog, line) {
+            self.piece(start, line, piece);
+        }
     }
 
     /// The last line, which has no LF: what breaks off may have been meant to go on.
     fn tail(&mut self, start: u64, tail: &[u8]) {
-        split(None, tail, |piece| {
+        for piece in pieces(None, tail) {
             let piece = match piece {
                 Piece::Bad {
                     start,
@@ -216,7 +215,7 @@ impl Reader {
                 piece => piece,
             };
             self.piece(start, tail, piece);
-        });
+        }
     }
 
     fn piece(&mut self, start: u64, line: &[u8], piece: Piece) {

@@ -69,15 +69,7 @@ impl<'a> Walk<'a> {
                 self.string()?;
             }
             b'{' | b'[' => self.container()?,
-            _ => {
-                let is_scalar =
-                    |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'+' | b'.');
-                let length = from.iter().take_while(|b| is_scalar(b)).count();
-                if length == 0 {
-                    return None;
-                }
-                self.rest = &from[length..];
-            }
+            _ => self.scalar()?,
         }
         Some(Value(&from[..from.len() - self.rest.len()]))
     }
@@ -139,23 +131,103 @@ impl<'a> Walk<'a> {
         }
     }
 
+    /// Walks over an object or array, whatever is inside, without a stack of its own.
     fn container(&mut self) -> Option<()> {
-        let mut depth = 0_usize;
+        let mut open = OpenBrackets::default();
         loop {
-            let (&byte, behind) = self.rest.split_first()?;
-            self.rest = behind;
-            match byte {
-                b'"' => (_, self.rest) = strings::split_end(behind)?,
-                b'{' | b'[' => depth += 1,
-                b'}' | b']' => {
-                    depth -= 1;
-                    if depth == 0 {
-                        return Some(());
+            // A value begins.
+            match self.peek()? {
+                b'"' => {
+                    self.string()?;
+                }
+                bracket @ (b'{' | b'[') => {
+                    self.rest = &self.rest[1..];
+                    open.push(bracket);
+                    let is_empty = self.peek()? == open.closing();
+                    if !is_empty {
+                        self.key(&open)?;
+                        continue;
                     }
                 }
-                _ => {}
+                _ => self.scalar()?,
             }
+            // It has ended, and so may what is around it.
+            while self.ends(open.closing())? {
+                open.pop();
+                if open.depth == 0 {
+                    return Some(());
+                }
+            }
+            self.key(&open)?;
         }
+    }
+
+    /// Walks over the key of a member; items have none.
+    #[inline]
+    fn key(&mut self, open: &OpenBrackets) -> Option<()> {
+        if open.closing() == b'}' {
+            self.string()?;
+            self.take(b':')?;
+        }
+        Some(())
+    }
+
+    /// Walks over a number or literal.
+    #[inline]
+    fn scalar(&mut self) -> Option<()> {
+        let length = match *self.rest.first()? {
+            b't' | b'n' => 4,
+            b'f' => 5,
+            b'-' | b'0'..=b'9' => {
+                let is_part = |b: &u8| matches!(b, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E');
+                self.rest.iter().take_while(|b| is_part(b)).count()
+            }
+            _ => return None,
+        };
+        let (text, rest) = self.rest.split_at_checked(length)?;
+        let is_known = text[0].is_ascii_digit()
+            || text[0] == b'-'
+            || matches!(text, b"true" | b"null" | b"false");
+        self.rest = rest;
+        is_known.then_some(())
+    }
+}
+
+/// The brackets that are open, a bit for each; hardly anything nests deeper than a word has
+/// bits.
+#[derive(Default)]
+struct OpenBrackets {
+    is_object: u64,
+    depth: u64,
+    /// The word as it was each time it was full.
+    full: Vec<u64>,
+}
+
+impl OpenBrackets {
+    #[inline]
+    fn push(&mut self, bracket: u8) {
+        if self.depth > 0 && self.depth.is_multiple_of(64) {
+            self.full.push(self.is_object);
+        }
+        self.is_object = self.is_object << 1 | u64::from(bracket == b'{');
+        self.depth += 1;
+    }
+
+    #[inline]
+    fn pop(&mut self) {
+        self.depth -= 1;
+        self.is_object >>= 1;
+        if self.depth.is_multiple_of(64)
+            && let Some(full) = self.full.pop()
+        {
+            self.is_object = full;
+        }
+    }
+
+    /// What closes the innermost one.
+    #[inline]
+    fn closing(&self) -> u8 {
+        if self.is_object & 1 == 1 { b'}' } else { b']' }
     }
 }
 
@@ -180,6 +252,10 @@ impl<'a> Value<'a> {
 
     pub(crate) fn is_array(self) -> bool {
         self.0.first() == Some(&b'[')
+    }
+
+    pub(crate) fn is_string(self) -> bool {
+        self.0.first() == Some(&b'"')
     }
 
     pub(crate) fn is_true(self) -> bool {

@@ -32,24 +32,51 @@ pub(crate) enum Piece {
     },
 }
 
-/// Hands every record of a line to `each`, and what is none of them. Blanks, NULs and byte
-/// order marks around records are passed over. Where the line does not parse, an object
-/// that ends exactly at the line's end and has a type of the catalog is found behind what
-/// was torn.
-pub(crate) fn split(catalog: Option<Catalog>, line: &[u8], mut each: impl FnMut(Piece)) {
-    let line_end = trimmed_len(line);
-    let mut start = 0;
-    loop {
-        start += padding_len(&line[start..line_end]);
-        if start >= line_end {
-            return;
+impl Piece {
+    /// Its first byte.
+    pub(crate) fn start(self) -> usize {
+        let (Self::Record { start, .. } | Self::Bad { start, .. }) = self;
+        start
+    }
+}
+
+/// Every record of a line, and what is none of them, in order. Blanks, NULs and byte order
+/// marks around records are passed over. Where the line does not parse, an object that ends
+/// exactly at the line's end and has a type of the catalog is found behind what was torn.
+pub(crate) fn pieces(catalog: Option<Catalog>, line: &[u8]) -> impl Iterator<Item = Piece> {
+    let mut rest = Rest {
+        catalog,
+        line: &line[..trimmed_len(line)],
+        at: 0,
+        glued: None,
+    };
+    std::iter::from_fn(move || rest.next())
+}
+
+/// What is left of a line.
+struct Rest<'l> {
+    catalog: Option<Catalog>,
+    line: &'l [u8],
+    at: usize,
+    /// The whole record behind a torn one.
+    glued: Option<Piece>,
+}
+
+impl Rest<'_> {
+    fn next(&mut self) -> Option<Piece> {
+        if let Some(glued) = self.glued.take() {
+            return Some(glued);
         }
-        let rest = &line[start..line_end];
+        self.at += padding_len(&self.line[self.at..]);
+        let start = self.at;
+        let rest = &self.line[start..];
+        let first = *rest.first()?;
         let Some(length) = first_value(rest) else {
-            return torn(catalog, line, start, line_end, each);
+            return Some(self.torn(start));
         };
         let end = start + length;
-        each(if rest[0] == b'{' {
+        self.at = end;
+        Some(if first == b'{' {
             Piece::Record { start, end }
         } else {
             Piece::Bad {
@@ -57,32 +84,23 @@ pub(crate) fn split(catalog: Option<Catalog>, line: &[u8], mut each: impl FnMut(
                 end,
                 rule: "not-an-object",
             }
-        });
-        start = end;
+        })
     }
-}
 
-/// Looks for a whole record behind a torn one, from the right: only its own beginning
-/// parses up to the line's end.
-fn torn(
-    catalog: Option<Catalog>,
-    line: &[u8],
-    start: usize,
-    end: usize,
-    mut each: impl FnMut(Piece),
-) {
-    let glued = catalog.and_then(|catalog| last_record(catalog, &line[start + 1..end]));
-    let bad_end = glued.map_or(end, |at| start + 1 + at);
-    each(Piece::Bad {
-        start,
-        end: bad_end,
-        rule: "not-json",
-    });
-    if bad_end < end {
-        each(Piece::Record {
-            start: bad_end,
-            end,
-        });
+    /// What does not parse, up to a whole record behind it or to the line's end.
+    fn torn(&mut self, start: usize) -> Piece {
+        let end = self.line.len();
+        self.at = end;
+        let glued = self
+            .catalog
+            .and_then(|catalog| last_record(catalog, &self.line[start + 1..]))
+            .map(|at| start + 1 + at);
+        self.glued = glued.map(|start| Piece::Record { start, end });
+        Piece::Bad {
+            start,
+            end: glued.unwrap_or(end),
+            rule: "not-json",
+        }
     }
 }
 
@@ -107,7 +125,8 @@ fn opens_object(behind: &[u8]) -> bool {
     first == Some(&b'"')
 }
 
-fn has_known_type(catalog: Catalog, object: &[u8]) -> bool {
+/// True for an object whose type some build of the catalog's program writes.
+pub(crate) fn has_known_type(catalog: Catalog, object: &[u8]) -> bool {
     let kind = Value::of(object).and_then(|object| object.get("type"));
     let Some(kind) = kind.and_then(Value::text) else {
         return false;
@@ -151,17 +170,15 @@ mod tests {
 
     use super::*;
 
-    fn pieces(line: &[u8]) -> Vec<String> {
-        let mut found = Vec::new();
-        split(Some(Catalog::Claude), line, |piece| {
+    fn shown(line: &[u8]) -> Vec<String> {
+        let show = |piece| {
             let (start, end, rule) = match piece {
                 Piece::Record { start, end } => (start, end, "record"),
                 Piece::Bad { start, end, rule } => (start, end, rule),
             };
-            let text = String::from_utf8_lossy(&line[start..end]);
-            found.push(format!("{rule} {text}"));
-        });
-        found
+            format!("{rule} {}", String::from_utf8_lossy(&line[start..end]))
+        };
+        pieces(Some(Catalog::Claude), line).map(show).collect()
     }
 
     #[test]
@@ -196,7 +213,7 @@ mod tests {
             (b"garbage", &["not-json garbage"]),
             (b"{\"a\":1},", &["record {\"a\":1}", "not-json ,"]),
         ] {
-            assert_eq!(pieces(line), expected, "{}", String::from_utf8_lossy(line));
+            assert_eq!(shown(line), expected, "{}", String::from_utf8_lossy(line));
         }
     }
 
@@ -213,10 +230,10 @@ mod tests {
         ] {
             let line = format!("{torn}{user}");
             let expected = [format!("not-json {torn}"), format!("record {user}")];
-            assert_eq!(pieces(line.as_bytes()), expected, "{torn}");
+            assert_eq!(shown(line.as_bytes()), expected, "{torn}");
         }
         let unknown = r#"{"type":"assistant","message":{"type":"text"}"#;
-        assert_eq!(pieces(unknown.as_bytes()), [format!("not-json {unknown}")]);
+        assert_eq!(shown(unknown.as_bytes()), [format!("not-json {unknown}")]);
     }
 
     #[test]
@@ -227,7 +244,7 @@ mod tests {
             "fn f() { ".repeat(500)
         );
         assert_eq!(
-            pieces(format!("{torn}{user}").as_bytes())[1],
+            shown(format!("{torn}{user}").as_bytes())[1],
             format!("record {user}")
         );
     }
@@ -236,11 +253,11 @@ mod tests {
         #[test]
         fn pieces_lie_in_order_inside_any_line(line in any::<Vec<u8>>()) {
             let mut at = 0;
-            split(Some(Catalog::Codex), &line, |piece| {
+            for piece in pieces(Some(Catalog::Codex), &line) {
                 let (Piece::Record { start, end } | Piece::Bad { start, end, .. }) = piece;
                 assert!(at <= start && start < end && end <= line.len());
                 at = end;
-            });
+            }
         }
     }
 }

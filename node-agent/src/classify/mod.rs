@@ -27,7 +27,7 @@ pub use file::{ClassifiedRecord, ClassifyFileError, FileClassification, classify
 pub use words::echo_digest;
 
 pub(crate) use json::{Value, first_value, unescaped};
-pub(crate) use line::{Piece, last_record, split, trimmed_len};
+pub(crate) use line::{Piece, has_known_type, last_record, pieces, trimmed_len};
 pub(crate) use sieve::Sieve;
 pub(crate) use waiting::{Earlier, another_follows, settle};
 pub(crate) use words::Words;
@@ -128,6 +128,8 @@ pub(crate) struct Judged {
     pub(crate) words: Words,
     /// False for what was open already at adoption.
     pub(crate) counts: bool,
+    /// The record says itself which version wrote it.
+    pub(crate) names_version: bool,
     pub(crate) left: Left,
     /// Waiting records that this one decided.
     pub(crate) earlier: Vec<Earlier>,
@@ -141,6 +143,7 @@ impl Judged {
             at,
             words: Words::default(),
             counts: true,
+            names_version: false,
             left: Left::Nothing,
             earlier: Vec::new(),
         }
@@ -197,14 +200,14 @@ pub(crate) fn traces(catalog: Catalog, line: &[u8]) -> Traces {
     traces.unwrap_or_default()
 }
 
-/// Keeps what a record's traces say about its thread.
+/// Keeps what a record's traces say about its thread: the version, and the entry point that
+/// stands beside it.
 pub(crate) fn note_traces(traces: &Traces, facts: &mut ThreadFacts) {
-    if let Some(version) = &traces.version {
-        facts.version = Some(short_version(version));
-    }
-    if let Some(entrypoint) = &traces.entrypoint {
-        facts.kind = claude::thread_kind(entrypoint);
-    }
+    let Some(version) = &traces.version else {
+        return;
+    };
+    facts.version = Some(short_version(version));
+    facts.kind = claude::thread_kind(traces.entrypoint.as_deref());
 }
 
 fn short_version(version: &str) -> String {

@@ -86,7 +86,11 @@ impl<'a> Fields<'a> {
         Some(fields)
     }
 
+    /// The entry's id. The header's is the thread's: it survives every rewrite.
     fn id(&self) -> Option<String> {
+        if self.kind.is_some_and(|kind| kind.is("session")) {
+            return None;
+        }
         let id = self.id?.text()?;
         (!id.is_empty()).then(|| id.into_owned())
     }

@@ -35,6 +35,9 @@ pub fn start(default: DefaultLevel) {
         .compact()
         .with_ansi(false)
         .with_writer(io::stderr)
+        // A log that cannot be written must not take down what is worth logging: the crate
+        // would report that on stderr too, and panic.
+        .log_internal_errors(false)
         .with_env_filter(filter)
         .try_init();
 }

@@ -22,6 +22,11 @@ use crate::clock::Clock;
 use crate::discover::RootSet;
 use crate::follow::{Follower, FollowerOptions};
 
+/// A connection that held this long was a good one: the next wait is the shortest again. One
+/// that breaks right after its welcome is not, or a full disk at the gateway would be
+/// knocked at without a pause.
+const STEADY_MS: EpochMs = 5_000;
+
 /// What an agent needs to run.
 #[derive(Debug)]
 pub struct AgentOptions {
@@ -200,7 +205,9 @@ async fn keep_connected(shared: Arc<Shared>, mut stopped: watch::Receiver<bool>)
                 end
             }
         };
-        if shared.state.borrow().0 == ConnectionState::Connected {
+        let (state, since) = shared.state.borrow().clone();
+        let held = shared.clock.now().saturating_sub(since);
+        if state == ConnectionState::Connected && held >= STEADY_MS {
             failures = 0;
         }
         shared.follower.disconnected();

@@ -10,6 +10,7 @@ use tidings_protocol::digest::{hex, unhex};
 use tidings_protocol::{HostName, NodeId};
 
 use super::tls::public_key_of;
+use crate::held_dir;
 use crate::private_files::{self, FileError};
 
 const KEY_FILE: &str = "node.key";
@@ -86,7 +87,7 @@ impl NodeKey {
         match Self::load(dir) {
             Err(IdentityFileError::File(error)) if error.is_not_found() => {
                 let key = Self::generate()?;
-                private_files::create_dir(dir)?;
+                held_dir::prepare(dir)?;
                 private_files::replace(&dir.join(KEY_FILE), key.0.serialize_pem().as_bytes())?;
                 Ok(key)
             }

@@ -75,6 +75,16 @@ pub enum JoinError {
     Tls(#[from] TlsError),
 }
 
+impl From<NodeIdentity> for JoinError {
+    /// A directory that holds this identity does not join again.
+    fn from(identity: NodeIdentity) -> Self {
+        Self::AlreadyPaired {
+            host_name: identity.host_name,
+            node_id: identity.node_id,
+        }
+    }
+}
+
 /// Pairs with the gateway of `link` and stores the identity in `dir`.
 pub async fn join(
     link: &JoinLink,
@@ -83,10 +93,7 @@ pub async fn join(
     clock: &Arc<dyn Clock>,
 ) -> Result<NodeIdentity, JoinError> {
     if let Ok(identity) = NodeIdentity::load(dir) {
-        return Err(JoinError::AlreadyPaired {
-            host_name: identity.host_name,
-            node_id: identity.node_id,
-        });
+        return Err(identity.into());
     }
     let (endpoint, connection) = connect(link, clock).await?;
     // The pin has been verified: only now is there a key, and only now is anything sent.

@@ -5,13 +5,16 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tidings_protocol::session_api::{ApiError, ErrorType, Reply, Request, SignalsQuery};
+use tidings_protocol::wire::frame::encode;
 use tidings_protocol::wire::{FrameError, MAX_FRAME_BYTES};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 use crate::framed::{self, StreamError};
 
@@ -21,8 +24,10 @@ pub const GATEWAY_SOCKET: &str = "gateway.sock";
 pub const NODE_SOCKET: &str = "node.sock";
 /// The longest path that a Unix socket can be bound to, in bytes (Linux; macOS has 104).
 pub const MAX_SOCKET_PATH_BYTES: usize = if cfg!(target_os = "macos") { 103 } else { 107 };
-/// Connections served at once; the next waits in the kernel's queue.
-const MAX_CONNECTIONS: usize = 256;
+/// Connections served at once; the next is told to try later.
+const MAX_CONNECTIONS: usize = 1_024;
+/// How long a connection may say nothing, or leave an answer unread, before it is closed.
+const PATIENCE: Duration = Duration::from_mins(10);
 
 /// Why the socket cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -96,9 +101,6 @@ pub async fn serve<R: Responder>(
     let mut connections = JoinSet::new();
     loop {
         while connections.try_join_next().is_some() {}
-        let Ok(place) = places.clone().acquire_owned().await else {
-            return;
-        };
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             _ = stopped.changed() => return,
@@ -110,6 +112,10 @@ pub async fn serve<R: Responder>(
                 continue;
             }
         };
+        let Ok(place) = places.clone().try_acquire_owned() else {
+            turn_away(&stream);
+            continue;
+        };
         let responder = responder.clone();
         connections.spawn(async move {
             if let Err(error) = serve_connection(stream, &*responder).await {
@@ -117,6 +123,18 @@ pub async fn serve<R: Responder>(
             }
             drop(place);
         });
+    }
+}
+
+/// Says that there are too many, where that fits into the socket's buffer at once.
+fn turn_away(stream: &UnixStream) {
+    let error = ApiError::new(
+        ErrorType::TryLater,
+        format!("{MAX_CONNECTIONS} programs are connected already"),
+    )
+    .with_hint("end some of them: each follower and each MCP server holds a connection");
+    if let Ok(frame) = encode(&Reply::Error(error)) {
+        let _ = stream.try_write(&frame);
     }
 }
 
@@ -135,7 +153,8 @@ async fn serve_connection<R: Responder>(
         return framed::write(&mut send, &Reply::Error(error)).await;
     }
     loop {
-        let reply = match framed::read(&mut receive, MAX_FRAME_BYTES).await {
+        let request = timeout(PATIENCE, framed::read(&mut receive, MAX_FRAME_BYTES)).await;
+        let reply = match request.unwrap_or(Ok(None)) {
             Ok(None) => return Ok(()),
             Ok(Some(Request::SignalsFollow(query))) => {
                 let replies = responder.follow(Follow::Signals(query));
@@ -161,7 +180,9 @@ async fn serve_connection<R: Responder>(
 
 async fn write_reply(send: &mut OwnedWriteHalf, reply: Reply) -> Result<(), StreamError> {
     for frame in reply.into_frames()? {
-        framed::write_encoded(send, &frame).await?;
+        timeout(PATIENCE, framed::write_encoded(send, &frame))
+            .await
+            .unwrap_or(Err(StreamError::Torn))?;
     }
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! Reads a thread once, to follow it from its end.
 
+use std::io;
 use std::path::Path;
 
 use tidings_protocol::report::Echo;
@@ -22,11 +23,11 @@ pub fn open_at_end(
     places: &dyn Places,
     now: EpochMs,
 ) -> Result<(Marker, ThreadHead), TailError> {
-    let open = open_inside(catalog, path, places)?;
     let failed = |source| TailError::Io {
         path: path.into(),
         source,
     };
+    let open = open_inside(catalog, path, places)?;
     let marker = scan(catalog, path, &open, now).map_err(failed)?;
     let mut head = head_of(catalog, path, &open, FirstPrompt::Hide).map_err(failed)?;
     head.thread_id.get_or_insert_with(|| thread.clone());
@@ -34,7 +35,8 @@ pub fn open_at_end(
     Ok((marker, head))
 }
 
-fn scan(catalog: Catalog, path: &Path, open: &OpenFile, now: EpochMs) -> std::io::Result<Marker> {
+/// The marker at the end of an open file.
+fn scan(catalog: Catalog, path: &Path, open: &OpenFile, now: EpochMs) -> io::Result<Marker> {
     let echo = Echo::default();
     let setting = Setting {
         file: &open.file,
@@ -54,8 +56,10 @@ fn scan(catalog: Catalog, path: &Path, open: &OpenFile, now: EpochMs) -> std::io
             }
             Step::Long(piece) => draft.long(&piece),
             Step::LongEnd => {}
-            // A file that changes while it is adopted is followed from where it was whole.
-            Step::Tail { .. } | Step::Pause | Step::Changed => break,
+            Step::Tail { .. } => break,
+            Step::Pause | Step::Changed => {
+                return Err(io::Error::other("it changed while it was read"));
+            }
         }
     }
     let (offset, before) = lines.mark();

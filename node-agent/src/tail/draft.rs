@@ -5,18 +5,21 @@ use std::fs::File;
 use memchr::memchr;
 use tidings_protocol::digest::{ShortDigest, short};
 use tidings_protocol::marker::{Bar, Digests, MAX_REMEMBERED_IDS, ThreadFacts};
-use tidings_protocol::report::{Echo, Evidence, MAX_RECORD_ID_BYTES, MAX_REPORT_ITEMS};
+use tidings_protocol::report::{Delivery, Echo, Evidence, MAX_RECORD_ID_BYTES, MAX_REPORT_ITEMS};
 use tidings_protocol::{EpochMs, Marker};
 
 use super::long::{LongPiece, LongWhat};
 use super::recent::Recent;
 use crate::classify::{
     Before, Earlier, Judged, Left, Piece, Record, Sieve, Source, Verdict, Words, another_follows,
-    cannot_matter, judge, settle, split, trimmed_len,
+    cannot_matter, judge, pieces, settle, trimmed_len,
 };
 
 /// A record time further ahead than this is a broken clock's.
 const MAX_AHEAD_MS: i64 = 24 * 60 * 60 * 1000;
+/// A record time before this (2001-09-09, the first of thirteen digits) is no time of any
+/// agent program.
+const EARLIEST_MS: i64 = 1_000_000_000_000;
 
 /// Whether what is found counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +31,7 @@ pub(super) enum Counting {
 }
 
 /// What a draft knows about the file and the world.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(super) struct Setting<'a> {
     pub(super) file: &'a File,
     pub(super) source: Source,
@@ -41,7 +44,6 @@ pub(super) struct Setting<'a> {
 }
 
 /// What a page has so far.
-#[derive(Debug)]
 pub(super) struct Draft<'a> {
     setting: Setting<'a>,
     marker: Marker,
@@ -49,7 +51,6 @@ pub(super) struct Draft<'a> {
     /// Deliveries that have suppressed a turn already.
     used: Vec<u64>,
     found: Found,
-    pieces: Vec<Piece>,
 }
 
 /// What a page reports.
@@ -68,7 +69,6 @@ impl<'a> Draft<'a> {
             recent: Recent::new(setting.source.catalog),
             used,
             found: Found::default(),
-            pieces: Vec::new(),
         }
     }
 
@@ -133,19 +133,11 @@ impl<'a> Draft<'a> {
     }
 
     fn parse(&mut self, start: u64, line: &[u8]) -> Option<u64> {
-        let mut pieces = std::mem::take(&mut self.pieces);
-        pieces.clear();
-        split(Some(self.setting.source.catalog), line, |piece| {
-            pieces.push(piece);
-        });
-        let mut stopped = None;
-        for piece in &pieces {
-            let (Piece::Record { start: from, .. } | Piece::Bad { start: from, .. }) = *piece;
+        for piece in pieces(Some(self.setting.source.catalog), line) {
             if self.is_full() {
-                stopped = Some(start + from as u64);
-                break;
+                return Some(start + piece.start() as u64);
             }
-            match *piece {
+            match piece {
                 Piece::Record { start: from, end } => self.record(Record {
                     bytes: &line[from..end],
                     start: start + from as u64,
@@ -154,34 +146,27 @@ impl<'a> Draft<'a> {
                 Piece::Bad { .. } => self.follow(),
             }
         }
-        self.pieces = pieces;
-        stopped
+        None
     }
 
-    /// Takes the records of an unterminated last line that will not grow: complete objects
-    /// and nothing else. Gives where the last one taken ends.
+    /// Takes the complete objects of an unterminated last line that does not grow. Gives
+    /// where the last one taken ends; what breaks off behind it may still go on.
     pub(super) fn tail(&mut self, start: u64, tail: &[u8]) -> Option<u64> {
-        let mut pieces = Vec::new();
-        split(None, tail, |piece| pieces.push(piece));
-        let is_whole = |piece: &Piece| matches!(piece, Piece::Record { .. });
-        if !pieces.iter().all(is_whole) {
-            return None;
-        }
         let mut taken = None;
-        for piece in pieces {
-            let Piece::Record { start: from, end } = piece else {
-                break;
-            };
-            if self.is_full() {
-                break;
+        for piece in pieces(None, tail) {
+            match piece {
+                Piece::Record { start: from, end } if !self.is_full() => {
+                    let end_in_file = start + end as u64;
+                    self.record(Record {
+                        bytes: &tail[from..end],
+                        start: start + from as u64,
+                        end: end_in_file,
+                    });
+                    taken = Some(end_in_file);
+                }
+                Piece::Record { .. } => break,
+                Piece::Bad { .. } => {}
             }
-            let end_in_file = start + end as u64;
-            self.record(Record {
-                bytes: &tail[from..end],
-                start: start + from as u64,
-                end: end_in_file,
-            });
-            taken = Some(end_in_file);
         }
         taken
     }
@@ -231,8 +216,11 @@ impl<'a> Draft<'a> {
     fn apply(&mut self, record: Record<'_>, judged: &Judged) {
         let at = self.plausible(judged.at);
         let is_barred = self.is_barred(record.end, at);
-        self.recent.judged(judged.id.as_deref());
-        self.marker.newest_record_at = self.marker.newest_record_at.max(at);
+        self.recent
+            .judged(judged.id.as_deref(), judged.names_version);
+        // Never after now: a clock that ran ahead must not hide what is said after a rewrite.
+        let seen_at = at.map(|at| at.min(self.setting.now));
+        self.marker.newest_record_at = self.marker.newest_record_at.max(seen_at);
         for earlier in &judged.earlier {
             self.decided(earlier);
         }
@@ -264,15 +252,15 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// A time stamp, unless it is further ahead than any clock of ours.
+    /// A time stamp, unless no clock of ours can have shown it.
     fn plausible(&self, at: Option<EpochMs>) -> Option<EpochMs> {
         let latest = self.setting.now.saturating_add(MAX_AHEAD_MS);
-        at.filter(|at| *at <= latest)
+        at.filter(|at| (EARLIEST_MS..=latest).contains(at))
     }
 
     /// What the record left behind in the carried state.
     fn left(&mut self, judged: &Judged, is_barred: bool) {
-        let at = judged.at.unwrap_or(self.setting.modified);
+        let at = self.plausible(judged.at).unwrap_or(self.setting.modified);
         let echo_of = self.echo_of(&judged.words, at);
         let floor = self.marker.floor;
         let carried = &mut self.marker.carried;
@@ -328,9 +316,8 @@ impl<'a> Draft<'a> {
             return None;
         }
         let digest = words.echo_digest(&echo.key);
-        let is_echo = |d: &&tidings_protocol::report::Delivery| {
-            d.digest == digest && d.at <= at && !self.used.contains(&d.message)
-        };
+        let is_echo =
+            |d: &&Delivery| d.digest == digest && d.at <= at && !self.used.contains(&d.message);
         echo.deliveries.iter().find(is_echo).map(|d| d.message)
     }
 
@@ -344,8 +331,10 @@ impl<'a> Draft<'a> {
             (true, end >= last)
         } else {
             let newest = bar.newest_record_at.unwrap_or(self.marker.floor);
-            let is_later = at.is_some_and(|at| at > newest);
-            (!is_later, is_later)
+            // One without a time is as old as the file, which says nothing of the others:
+            // it passes the bar and leaves it standing.
+            let is_later = at.unwrap_or(self.setting.modified) > newest;
+            (!is_later, is_later && at.is_some())
         };
         if falls {
             self.marker.bar = None;
@@ -365,9 +354,10 @@ impl<'a> Draft<'a> {
 
     /// The marker behind the page, but for its place, and what was found.
     pub(super) fn finish(mut self) -> (Marker, Found) {
-        let latest = self.setting.now.saturating_add(MAX_AHEAD_MS);
+        let now = self.setting.now;
+        let plausible = EARLIEST_MS..=now.saturating_add(MAX_AHEAD_MS);
         self.recent
-            .remember(self.setting.file, latest, &mut self.marker);
+            .remember(self.setting.file, &plausible, now, &mut self.marker);
         (self.marker, self.found)
     }
 }
@@ -387,7 +377,7 @@ impl Before for Memory<'_> {
     }
 
     fn catch_up(&self, facts: &mut ThreadFacts) {
-        self.recent.refresh(self.file, facts);
+        self.recent.catch_up(self.file, facts);
     }
 }
 

@@ -11,7 +11,7 @@ use tidings_protocol::{Catalog, ThreadId};
 
 use super::open::{OpenFile, open_inside};
 use super::{FirstPrompt, Places, TailError, ThreadHead};
-use crate::classify::{Before, Left, Piece, Record, Source, Value, Verdict, judge, split};
+use crate::classify::{Before, Left, Piece, Record, Source, Value, Verdict, judge, pieces};
 
 /// How much of a file's beginning is looked at: its header, and the first prompt.
 const HEAD_BYTES: u64 = 192 * 1024;
@@ -92,11 +92,11 @@ fn read(open: &OpenFile, from: u64, length: u64) -> io::Result<Vec<u8>> {
 
 fn each_record(catalog: Catalog, part: &[u8], mut each: impl FnMut(&[u8])) {
     for line in part.split(|byte| *byte == b'\n') {
-        split(Some(catalog), line, |piece| {
+        for piece in pieces(Some(catalog), line) {
             if let Piece::Record { start, end } = piece {
                 each(&line[start..end]);
             }
-        });
+        }
     }
 }
 

@@ -23,7 +23,6 @@ const _: () = assert!(SPAN_BYTES as u64 == DIGEST_SPAN_BYTES);
 
 /// What comes next in a file.
 pub(crate) enum Step<'l> {
-    /// A line without its LF.
     /// Whole lines, each with its LF.
     Run {
         /// Where they begin.
@@ -310,7 +309,6 @@ impl<'f> Lines<'f> {
 }
 
 /// A place inside a long line, and the bytes before it.
-#[derive(Debug)]
 pub(super) struct KeptLong {
     long: LongLine,
     span: Vec<u8>,
@@ -320,5 +318,14 @@ impl KeptLong {
     /// Behind everything that was handed out of the line.
     pub(super) fn done(&self) -> u64 {
         self.long.done
+    }
+}
+
+impl std::fmt::Debug for KeptLong {
+    /// The bytes are what somebody wrote.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("KeptLong")
+            .field("at", &self.long.at)
+            .finish_non_exhaustive()
     }
 }

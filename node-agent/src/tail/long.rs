@@ -2,19 +2,14 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 
 use memchr::memchr;
 use tidings_protocol::Catalog;
 
+use super::glued;
 use super::reduce::{Fed, Reducer};
-use crate::classify::last_record;
-
-/// How much of a torn line's end is looked at for a whole record.
-const MAX_GLUED_BYTES: u64 = 1024 * 1024;
 
 /// Something that a long line was found to hold.
-#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LongPiece {
     pub(crate) start: u64,
     pub(crate) end: u64,
@@ -22,7 +17,6 @@ pub(crate) struct LongPiece {
 }
 
 /// What a piece of a long line is.
-#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum LongWhat {
     /// A record, reduced to what decides.
     Record(Vec<u8>),
@@ -31,7 +25,6 @@ pub(crate) enum LongWhat {
 }
 
 /// The place inside a long line; it is kept between two looks at the file.
-#[derive(Debug)]
 pub(super) struct LongLine {
     /// Behind the last piece that was handed out.
     pub(super) done: u64,
@@ -42,7 +35,6 @@ pub(super) struct LongLine {
     phase: Phase,
 }
 
-#[derive(Debug)]
 enum Phase {
     /// Between records.
     Between,
@@ -173,27 +165,16 @@ impl LongLine {
             return Ok(Vec::new());
         };
         self.phase = Phase::Between;
-        let end = self.at;
-        let from = (start + 1)
-            .max(end.saturating_sub(MAX_GLUED_BYTES))
-            .min(end);
-        let length = usize::try_from(end - from).unwrap_or_default();
-        let mut bytes = vec![0; length];
-        file.read_exact_at(&mut bytes, from)?;
-        let kept = crate::classify::trimmed_len(&bytes);
-        let glued = catalog.and_then(|catalog| last_record(catalog, &bytes[..kept]));
-        let bad_end = glued.map_or(end, |at| from + at as u64);
-        let mut pieces = vec![LongPiece {
+        let glued = match catalog {
+            Some(catalog) => glued::find(file, catalog, start, self.at)?,
+            None => None,
+        };
+        let bad = LongPiece {
             start,
-            end: bad_end,
+            end: glued.as_ref().map_or(self.at, |piece| piece.start),
             what: LongWhat::Bad("not-json"),
-        }];
-        pieces.extend(glued.map(|at| LongPiece {
-            start: bad_end,
-            end: from + kept as u64,
-            what: LongWhat::Record(bytes[at..kept].to_vec()),
-        }));
-        Ok(pieces)
+        };
+        Ok(std::iter::once(bad).chain(glued).collect())
     }
 
     fn advance(&mut self, bytes: usize) {

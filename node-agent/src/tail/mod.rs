@@ -6,6 +6,7 @@
 mod adopt;
 mod backwards;
 mod draft;
+mod glued;
 mod head;
 mod lines;
 mod locate;
@@ -129,7 +130,8 @@ pub enum TailError {
         /// The file.
         path: PathBuf,
     },
-    /// The operating system refused; retrying may help.
+    /// The operating system refused, or the file changed while it was read; retrying may
+    /// help.
     #[error("cannot read {}: {source}", path.display())]
     Io {
         /// The file.

@@ -3,13 +3,14 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
+use std::ops::RangeInclusive;
 
 use tidings_protocol::digest::{ShortDigest, short};
 use tidings_protocol::marker::{MAX_REMEMBERED_IDS, Marker, ThreadFacts};
 use tidings_protocol::{Catalog, EpochMs};
 
 use super::backwards::Backwards;
-use crate::classify::{note_traces, traces};
+use crate::classify::{Piece, Traces, note_traces, pieces, traces};
 
 /// How many lines are looked at for ids, at most: about every second line of some programs
 /// has none.
@@ -17,8 +18,11 @@ const MAX_LINES: usize = 2 * MAX_REMEMBERED_IDS;
 
 #[derive(Debug, Clone, Copy)]
 enum Entry {
-    /// A record that was judged, by its id.
-    Judged(ShortDigest),
+    /// A record that was judged.
+    Judged {
+        id: Option<ShortDigest>,
+        names_version: bool,
+    },
     /// Lines that were passed over.
     Lines(u64, u64),
 }
@@ -48,10 +52,11 @@ impl Recent {
     }
 
     /// A record was judged.
-    pub(super) fn judged(&mut self, id: Option<&str>) {
-        if let Some(id) = id {
-            self.push(Entry::Judged(short(id.as_bytes())));
-        }
+    pub(super) fn judged(&mut self, id: Option<&str>, names_version: bool) {
+        self.push(Entry::Judged {
+            id: id.map(|id| short(id.as_bytes())),
+            names_version,
+        });
     }
 
     fn push(&mut self, entry: Entry) {
@@ -63,31 +68,43 @@ impl Recent {
 
     /// True when a record of this id was judged lately.
     pub(super) fn contains(&self, id: ShortDigest) -> bool {
-        let is_it = |entry: &Entry| matches!(entry, Entry::Judged(own) if *own == id);
+        let is_it =
+            |entry: &Entry| matches!(entry, Entry::Judged { id: own, .. } if *own == Some(id));
         self.entries.iter().any(is_it)
     }
 
-    /// Keeps what the lines passed over since the last judged record say about the thread.
-    pub(super) fn refresh(&self, file: &File, facts: &mut ThreadFacts) {
+    /// Keeps what the lines passed over since the last record with a version say about the
+    /// thread.
+    pub(super) fn catch_up(&self, file: &File, facts: &mut ThreadFacts) {
         if self.catalog != Catalog::Claude {
             return;
         }
-        let Some(Entry::Lines(start, end)) = self.entries.back() else {
-            return;
-        };
-        let mut lines = Backwards::new(file, *start, *end);
-        for _ in 0..MAX_LINES {
-            let Some(line) = lines.next() else { return };
-            let found = traces(self.catalog, line);
-            if found.version.is_some() {
-                return note_traces(&found, facts);
+        let mut lines_left = MAX_LINES;
+        for entry in self.entries.iter().rev() {
+            let (start, end) = match entry {
+                Entry::Judged { names_version, .. } if *names_version => return,
+                Entry::Judged { .. } => continue,
+                Entry::Lines(start, end) => (*start, *end),
+            };
+            let mut lines = Backwards::new(file, start, end);
+            while let Some(line) = lines.next().filter(|_| lines_left > 0) {
+                lines_left -= 1;
+                if let Some(found) = newest_version(self.catalog, line) {
+                    return note_traces(&found, facts);
+                }
             }
         }
     }
 
     /// Remembers the newest ids and the latest time in the marker.
-    pub(super) fn remember(self, file: &File, latest: EpochMs, marker: &mut Marker) {
-        self.refresh(file, &mut marker.carried.facts);
+    pub(super) fn remember(
+        self,
+        file: &File,
+        plausible: &RangeInclusive<EpochMs>,
+        now: EpochMs,
+        marker: &mut Marker,
+    ) {
+        self.catch_up(file, &mut marker.carried.facts);
         let mut ids = Vec::with_capacity(MAX_REMEMBERED_IDS);
         let mut lines_left = MAX_LINES;
         for entry in self.entries.iter().rev() {
@@ -95,8 +112,8 @@ impl Recent {
                 break;
             }
             let (start, end) = match entry {
-                Entry::Judged(id) => {
-                    ids.push(*id);
+                Entry::Judged { id, .. } => {
+                    ids.extend(*id);
                     continue;
                 }
                 Entry::Lines(start, end) => (*start, *end),
@@ -107,7 +124,10 @@ impl Recent {
                 lines_left -= 1;
                 let found = traces(self.catalog, line);
                 ids.extend(found.id.map(|id| short(id.as_bytes())));
-                let at = found.at.filter(|at| *at <= latest);
+                let at = found
+                    .at
+                    .filter(|at| plausible.contains(at))
+                    .map(|at| at.min(now));
                 marker.newest_record_at = marker.newest_record_at.max(at);
             }
         }
@@ -115,4 +135,14 @@ impl Recent {
             marker.records.remember(id, MAX_REMEMBERED_IDS);
         }
     }
+}
+
+/// The traces of the last record on a line that names its version.
+fn newest_version(catalog: Catalog, line: &[u8]) -> Option<Traces> {
+    let traces_of = |piece| match piece {
+        Piece::Record { start, end } => Some(traces(catalog, &line[start..end])),
+        Piece::Bad { .. } => None,
+    };
+    let all = pieces(Some(catalog), line).filter_map(traces_of);
+    all.filter(|found| found.version.is_some()).last()
 }

@@ -53,16 +53,16 @@ enum State {
     Complete,
 }
 
-#[derive(Debug)]
 struct Frame {
     is_object: bool,
-    /// Where a kept container stands; none is inside a dropped one.
+    /// Its brackets are kept.
+    is_shown: bool,
+    /// Where it stands, if its members are kept; none is inside a dropped one.
     place: Option<Place>,
     has_members: bool,
 }
 
 /// What is being read in the middle of a token.
-#[derive(Debug)]
 enum Token {
     None,
     Key(Text),
@@ -71,7 +71,6 @@ enum Token {
 }
 
 /// Reduces one object.
-#[derive(Debug)]
 pub(super) struct Reducer {
     out: Vec<u8>,
     stack: Vec<Frame>,
@@ -250,15 +249,13 @@ impl Reducer {
             Keep::Inside(place) => Some(place),
             Keep::Nothing | Keep::Presence | Keep::Scalar(_) => None,
         };
-        if keep == Keep::Presence {
-            // What it holds does not matter, but that it is there, and not empty.
-            self.out
-                .extend_from_slice(if is_object { b"{}" } else { b"[0]" });
-        } else if place.is_some() {
+        let is_shown = place.is_some() || keep == Keep::Presence;
+        if is_shown {
             self.out.push(byte);
         }
         self.stack.push(Frame {
             is_object,
+            is_shown,
             place,
             has_members: false,
         });
@@ -275,7 +272,11 @@ impl Reducer {
         if frame.is_object != (byte == b'}') {
             return None;
         }
-        if frame.place.is_some() {
+        if frame.is_shown {
+            // Of an array that is only shown, it matters whether it is empty.
+            if frame.place.is_none() && !frame.is_object && frame.has_members {
+                self.out.push(b'0');
+            }
             self.out.push(byte);
         }
         self.state = if self.stack.is_empty() {
@@ -319,5 +320,12 @@ impl Reducer {
             Some(Class::Name) => self.other_left = self.other_left.saturating_sub(bytes),
             None => {}
         }
+    }
+}
+
+impl std::fmt::Debug for Reducer {
+    /// What it holds is what somebody wrote.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reducer").finish_non_exhaustive()
     }
 }

@@ -9,7 +9,7 @@ use super::draft::is_known_before;
 use super::lines::{KeptLong, Lines, Step, lines_of};
 use super::long::LongWhat;
 use super::open::OpenFile;
-use crate::classify::{Piece, split, traces};
+use crate::classify::{Piece, pieces, traces};
 
 /// Looks through a rewritten file for the last record whose id is remembered; it goes on
 /// where it stopped.
@@ -62,11 +62,11 @@ impl Scan {
                 Step::Run { start, bytes } => {
                     for (at, line) in lines_of(bytes) {
                         let start = start + at as u64;
-                        split(Some(catalog), line, |piece| {
+                        for piece in pieces(Some(catalog), line) {
                             if let Piece::Record { start: from, end } = piece {
                                 look(&line[from..end], start + end as u64);
                             }
-                        });
+                        }
                     }
                 }
                 Step::Long(piece) => {

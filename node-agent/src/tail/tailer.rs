@@ -26,7 +26,6 @@ const UNREST: Duration = Duration::from_millis(200);
 
 /// Follows one link's file. Plain state in memory: the file is the queue and the marker the
 /// acknowledgement.
-#[derive(Debug)]
 pub struct Tailer {
     catalog: Catalog,
     thread: ThreadId,
@@ -267,5 +266,16 @@ impl Tailer {
             more: false,
             look_again: None,
         }
+    }
+}
+
+impl std::fmt::Debug for Tailer {
+    /// The link's key and what is held of a line stay out.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tailer")
+            .field("thread", &self.thread)
+            .field("path", &self.path)
+            .field("offset", &self.marker.offset)
+            .finish_non_exhaustive()
     }
 }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use tidings_node::classify::{FileClassification, Verdict, classify_file};
 use tidings_protocol::Catalog;
 
-use crate::support::{Root, read_all, tailer_at_start};
+use crate::support::{Root, read_all, skipped, tailer_at_start};
 
 #[derive(Deserialize)]
 struct Labels {
@@ -32,11 +32,6 @@ fn corpus() -> Option<PathBuf> {
         skipped("the labelled corpus is not beside the workspace");
     }
     found
-}
-
-#[expect(clippy::print_stderr, reason = "a skipped test must be seen")]
-fn skipped(why: &str) {
-    eprintln!("skipped: {why}");
 }
 
 fn labels(corpus: &Path) -> BTreeMap<String, Labels> {

@@ -1,4 +1,14 @@
 //! Reading and classifying transcripts, through what callers see.
 
+mod adopting;
+mod agreement;
+mod bad_input;
+mod command;
 mod corpus;
+mod echoes;
+mod following;
+mod generate;
+mod reference;
+mod rewriting;
+mod rules;
 mod support;

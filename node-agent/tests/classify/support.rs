@@ -1,12 +1,13 @@
 //! Files, places and shorthands for the other modules.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tidings_node::tail::{Page, Places, Probe, Reading, Tailer};
+use tidings_node::tail::{Page, Places, Probe, Reading, Tailer, open_at_end};
 use tidings_protocol::marker::FileHint;
-use tidings_protocol::report::Echo;
+use tidings_protocol::report::{Echo, Evidence};
 use tidings_protocol::{Catalog, EpochMs, Marker, ThreadId};
 
 pub(crate) const NOW: EpochMs = 1_800_000_000_000;
@@ -118,4 +119,122 @@ pub(crate) fn tailer_at_start(catalog: Catalog, path: &Path) -> Tailer {
         marker,
         Echo::default(),
     )
+}
+
+/// The beginning of 2026-09-10, when the records of these tests are from.
+pub(crate) const DAY: EpochMs = 1_788_998_400_000;
+
+/// The time stamp of a number of milliseconds into that day.
+pub(crate) fn stamp(ms: i64) -> String {
+    let (seconds, ms) = (ms / 1000, ms % 1000);
+    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    format!("2026-09-10T{hours:02}:{minutes:02}:{seconds:02}.{ms:03}Z")
+}
+
+/// A prompt as Claude Code writes it, with its LF.
+pub(crate) fn prompt(id: &str, text: &str, ms: i64) -> String {
+    let line = serde_json::json!({
+        "type": "user", "uuid": id, "timestamp": stamp(ms), "sessionId": "s",
+        "message": {"role": "user", "content": text},
+    });
+    format!("{line}\n")
+}
+
+/// An assistant's record, with its LF.
+pub(crate) fn reply(id: &str, ms: i64) -> String {
+    let line = serde_json::json!({
+        "type": "assistant", "uuid": id, "timestamp": stamp(ms), "sessionId": "s",
+        "version": "2.1.250", "message": {"role": "assistant", "content": []},
+    });
+    format!("{line}\n")
+}
+
+/// A directory with one transcript of Claude Code, and a tailer that follows it.
+pub(crate) struct Followed {
+    /// Removed at the end.
+    _dir: tempfile::TempDir,
+    pub(crate) root: Root,
+    pub(crate) path: PathBuf,
+    pub(crate) tailer: Tailer,
+    monotonic: Duration,
+}
+
+impl Followed {
+    /// Adopts a transcript with this content.
+    pub(crate) fn adopted(content: &str) -> Self {
+        Self::adopted_as(Catalog::Claude, content)
+    }
+
+    /// The same for another program.
+    pub(crate) fn adopted_as(catalog: Catalog, content: &str) -> Self {
+        let dir = tempfile::tempdir().expect("directory");
+        let root = Root::at(dir.path());
+        let path = root.dir.join("project").join("thread.jsonl");
+        std::fs::create_dir(path.parent().expect("parent")).expect("directory");
+        std::fs::write(&path, content).expect("write");
+        let thread = thread_of(&path);
+        let (marker, _) = open_at_end(catalog, &thread, &path, &root, DAY).expect("adopt");
+        let tailer = Tailer::new(catalog, thread, path.clone(), marker, Echo::default());
+        Self {
+            _dir: dir,
+            root,
+            path,
+            tailer,
+            monotonic: Duration::ZERO,
+        }
+    }
+
+    /// Adds to the end of the file.
+    pub(crate) fn append(&self, content: impl AsRef<[u8]>) {
+        let mut file = std::fs::OpenOptions::new()
+            .append(true)
+            .open(&self.path)
+            .expect("open");
+        file.write_all(content.as_ref()).expect("append");
+    }
+
+    /// Puts another file in its place.
+    pub(crate) fn replace(&self, content: impl AsRef<[u8]>) {
+        let new = self.path.with_extension("new");
+        std::fs::write(&new, content).expect("write");
+        std::fs::rename(&new, &self.path).expect("rename");
+    }
+
+    /// One look.
+    pub(crate) fn look(&mut self) -> Reading {
+        self.tailer.read(&probe(&self.root, self.monotonic))
+    }
+
+    /// Time goes by.
+    pub(crate) fn wait(&mut self, time: Duration) {
+        self.monotonic += time;
+    }
+
+    /// Looks until nothing more is there; the ids of the turns.
+    pub(crate) fn turns(&mut self) -> Vec<String> {
+        let turns = self.evidence().into_iter();
+        turns
+            .map(|turn| turn.record_id.unwrap_or_default())
+            .collect()
+    }
+
+    /// Looks until nothing more is there; the turns.
+    pub(crate) fn evidence(&mut self) -> Vec<Evidence> {
+        let mut turns = Vec::new();
+        loop {
+            let page = page(self.look());
+            page.marker.check().expect("a marker within its limits");
+            assert!(page.turns.len() + page.echoed.len() <= 50);
+            turns.extend(page.turns);
+            if !page.more {
+                return turns;
+            }
+        }
+    }
+}
+
+/// Says loudly that a test could not be run here.
+#[expect(clippy::print_stderr, reason = "a skipped test must be seen")]
+pub(crate) fn skipped(why: &str) {
+    eprintln!("skipped: {why}");
 }

@@ -1,11 +1,12 @@
 //! `kill -9` at any moment: what was appended is counted, and counted once.
 
-use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
 use serde_json::json;
 use tidings_tests::transcripts::{Claude, Transcript, Turn};
-use tidings_tests::{Adopted, DEADLINE, Follow, TwoMachines, WATCHER, counted_turns, notice};
+use tidings_tests::{
+    Adopted, DEADLINE, Dice, Follow, TwoMachines, WATCHER, counted_turns, notice, seed,
+};
 
 /// How often a process is killed under load.
 const KILLS: u64 = 20;
@@ -109,7 +110,7 @@ fn both_killed_at_twenty_random_points_under_load_lose_and_double_nothing() {
 /// Appends lines, and again and again has `kill` end and restart processes a random moment
 /// after one of them; `kill` appends lines itself while they are dead.
 fn survives(kill: impl Fn(&mut TwoMachines, &mut dyn FnMut())) {
-    let mut dice = Dice::new();
+    let mut dice = Dice::new(seed());
     let mut machines = TwoMachines::start();
     let mut claude = Claude::create(&machines.node.claude());
     let session = machines.adopt(&claude);
@@ -181,21 +182,4 @@ fn counted_exactly(
     turns.push(claude.human("Is there an echo?"));
     follow.wait_for_turns(&session.key, turns.len());
     assert_eq!(counted_turns(&machines.gateway, &session.key), turns);
-}
-
-/// Random numbers. Their seed is not worth printing: what they hit is up to the scheduler.
-struct Dice(u64);
-
-impl Dice {
-    fn new() -> Self {
-        Self(RandomState::new().hash_one("dice") | 1)
-    }
-
-    /// A number below `limit` (xorshift).
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % limit
-    }
 }

@@ -12,6 +12,7 @@ use super::checkpoint::{CheckpointSignal, cut_wal};
 use super::fault::{Fault, failure as failure_of};
 use super::hub::Hub;
 use super::names::Names;
+use super::open::{Log, when_closed};
 use super::queue::{Job, Next, Queue, Ran};
 use super::tx::{Meaning, Tx};
 use crate::state::{Health, StateError};
@@ -88,10 +89,22 @@ impl WriterThread {
                 Next::Closed => break,
             }
         }
-        if self.hub.failed().is_none()
-            && let Err(error) = cut_wal(&self.conn)
-        {
-            tracing::warn!(path = %self.path.display(), %error, "the log was not cut");
+        self.leave();
+    }
+
+    /// Moves what is left of the log before the connection is closed, unless nothing that is
+    /// written can be trusted any more.
+    fn leave(&self) {
+        if self.hub.failed().is_some() {
+            return;
+        }
+        let moved = cut_wal(&self.conn).and_then(|_| when_closed(&self.conn, Log::Goes));
+        let Err(error) = moved else { return };
+        match Fault::of(&error) {
+            Fault::Fatal => self.fail(&error),
+            Fault::DiskFull | Fault::Locked | Fault::Statement => {
+                tracing::warn!(path = %self.path.display(), %error, "the log was not cut");
+            }
         }
     }
 

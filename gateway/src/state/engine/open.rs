@@ -245,6 +245,7 @@ fn connect(path: &Path, access: OpenFlags) -> rusqlite::Result<Connection> {
     let conn = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     conn.busy_timeout(BUSY_PATIENCE)?;
     conn.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
+    when_closed(&conn, Log::Stays)?;
     conn.execute_batch(
         "PRAGMA synchronous = FULL;
          PRAGMA foreign_keys = ON;
@@ -252,6 +253,23 @@ fn connect(path: &Path, access: OpenFlags) -> rusqlite::Result<Connection> {
          PRAGMA trusted_schema = OFF;",
     )?;
     Ok(conn)
+}
+
+/// What becomes of the log when a connection is closed that turns out to be the last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Log {
+    /// It stays as it is, for the next start: the database is refused, or has failed. The
+    /// engine would move it, and so sync once more what could not be synced.
+    Stays,
+    /// What is left of it is moved, and it is removed.
+    Goes,
+}
+
+/// Says what becomes of the log.
+pub(crate) fn when_closed(conn: &Connection, log: Log) -> rusqlite::Result<()> {
+    let no_checkpoint = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
+    conn.set_db_config(no_checkpoint, log == Log::Stays)?;
+    Ok(())
 }
 
 /// A connection for copying the database while it is in use.
@@ -273,9 +291,6 @@ fn prepare_writer(
             detail: "permission denied".to_owned(),
         });
     }
-    // Until all is well, closing must not move the log into a file that is refused.
-    let keep_log = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
-    conn.set_db_config(keep_log, true).map_err(engine)?;
     let version = user_version(conn).map_err(engine)?;
     if version > newest() {
         return Err(OpenError::Newer {
@@ -307,7 +322,6 @@ fn prepare_writer(
     }
     migrate(conn, path, MIGRATIONS, options.clock.now())?;
     super::checkpoint::cut_wal(conn).map_err(engine)?;
-    conn.set_db_config(keep_log, false).map_err(engine)?;
     Ok(())
 }
 

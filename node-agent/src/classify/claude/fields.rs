@@ -117,15 +117,20 @@ impl<'a> Fields<'a> {
         self.entrypoint?.text()
     }
 
-    /// Keeps what the record says about its thread.
+    /// Keeps what the record says about its thread: the version, and the entry point that
+    /// stands beside it.
     pub(super) fn note(&self, facts: &mut ThreadFacts) {
-        let version = self.version.and_then(Value::text);
-        if version.as_deref() != facts.version.as_deref() && version.is_some() {
-            facts.version = version.map(|version| short_version(&version));
+        let Some(version) = self.version.and_then(Value::text) else {
+            return;
+        };
+        if facts.version.as_deref() != Some(&*version) {
+            facts.version = Some(short_version(&version));
         }
-        if let Some(entrypoint) = self.entrypoint() {
-            facts.kind = super::thread_kind(&entrypoint);
-        }
+        facts.kind = super::thread_kind(self.entrypoint().as_deref());
+    }
+
+    pub(super) fn names_version(&self) -> bool {
+        self.version.is_some_and(Value::is_string)
     }
 
     pub(super) fn traces(&self) -> Traces {

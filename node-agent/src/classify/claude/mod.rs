@@ -69,6 +69,7 @@ pub(super) fn judge(
         words: outcome.words,
         counts: outcome.counts,
         left: outcome.left,
+        names_version: fields.names_version(),
         ..Judged::new(outcome.ruling, fields.id(), fields.at())
     }
 }

@@ -82,7 +82,7 @@ fn remove(fields: &Fields<'_>, carried: &mut Carried) -> Outcome {
         Some(content) => weigh(Some(content), Standing::Open),
         None => (Ruling::human("queue-absorbed"), Words::default()),
     };
-    let matching = content.and_then(|content| take_text(carried, text_of(content)));
+    let matching = content.and_then(|content| take_absorbed(carried, text_of(content)));
     if !ruling.is_human() {
         return ruling.into();
     }
@@ -173,12 +173,12 @@ fn weigh(queued: Option<Value<'_>>, standing: Standing) -> (Ruling, Words) {
     (Ruling::human(rule), words)
 }
 
-/// `^/[A-Za-z][\w:-]*(\s|$)`
+/// `^/[A-Za-z][\w:-]*(\s|$)`, of a normalised text.
 fn is_command(text: &str) -> bool {
     let Some(name) = text.strip_prefix('/') else {
         return false;
     };
-    let name = name.split_whitespace().next().unwrap_or_default();
+    let name = name.split(' ').next().unwrap_or_default();
     name.starts_with(|c: char| c.is_ascii_alphabetic())
         && name
             .chars()
@@ -217,6 +217,18 @@ fn take_text(carried: &mut Carried, text: ShortDigest) -> Option<QueueItem> {
     let items = &mut carried.queue.0;
     let at = items.iter().position(|item| item.text == text)?;
     Some(items.remove(at))
+}
+
+/// Takes the item of that text whose attachment has not been counted, else one whose has.
+fn take_absorbed(carried: &mut Carried, text: ShortDigest) -> Option<QueueItem> {
+    let counted = &carried.counted;
+    let items = &mut carried.queue.0;
+    let is_open =
+        |item: &QueueItem| item.text == text && !counted.contains(key(item.queued_at, item.text));
+    match items.iter().position(is_open) {
+        Some(at) => Some(items.remove(at)),
+        None => take_text(carried, text),
+    }
 }
 
 /// The oldest human item; where there is none, the oldest.

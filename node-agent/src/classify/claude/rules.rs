@@ -119,11 +119,10 @@ fn is_editor(entrypoint: &str) -> bool {
 }
 
 /// The kind of thread that a record with this entry point belongs to.
-pub(in super::super) fn thread_kind(entrypoint: &str) -> ThreadKind {
-    if PROGRAM_ENTRYPOINTS.contains(&entrypoint) {
-        ThreadKind::Programmatic
-    } else {
-        ThreadKind::Person
+pub(in super::super) fn thread_kind(entrypoint: Option<&str>) -> ThreadKind {
+    match entrypoint {
+        Some(entrypoint) if PROGRAM_ENTRYPOINTS.contains(&entrypoint) => ThreadKind::Programmatic,
+        _ => ThreadKind::Person,
     }
 }
 

@@ -1,11 +1,11 @@
 //! Turns away lines of the fast path that hold the right bytes in the wrong places: above all
 //! the results of tools, which are `user` records too.
 //!
-//! A line is turned away if it is one object, its brackets and quotes close exactly at the
-//! line's end, no key that matters is escaped, and its last `type` and last `message` make
-//! it a record of another type or a tool's result without a text beside it. A line with a
-//! torn record before another one never closes at its end: the torn one leaves a bracket or
-//! a quote open.
+//! A line is turned away if its brackets, quotes and separators are those of one JSON object
+//! that closes exactly at the line's end, no key that matters is escaped, and its last `type`
+//! and last `message` make it a record of another type or a tool's result without a text
+//! beside it. A line with a torn record before another one is no such object: the torn one
+//! leaves a bracket open, or a quote, and then a key stands where a separator must.
 
 use std::sync::LazyLock;
 
@@ -46,7 +46,13 @@ fn is_other_record(line: &[u8]) -> Option<bool> {
     walk.members(|key, walk| {
         match plain(key)? {
             b"type" => kind = plain(walk.string()?)?,
-            b"message" => message = message_of(walk)?,
+            b"message" => {
+                message = message_of(walk)?;
+                if kind == b"user" && message == Message::Other {
+                    // Most likely a prompt: it is parsed anyhow.
+                    return None;
+                }
+            }
             b"promptSource" => {
                 has_prompt_source = true;
                 walk.value()?;
@@ -123,5 +129,7 @@ fn content_of(walk: &mut Walk<'_>) -> Option<Message> {
 /// A key or name without escapes; with one, it may be another than it looks.
 #[inline]
 fn plain(raw: &[u8]) -> Option<&[u8]> {
-    (!raw.contains(&b'\\')).then_some(raw)
+    // Without a branch: keys are short, and there are many of them.
+    let escapes = raw.iter().fold(0, |found, b| found | u8::from(*b == b'\\'));
+    (escapes == 0).then_some(raw)
 }

@@ -70,8 +70,12 @@ impl<'a> Fields<'a> {
         time::of(self.timestamp?)
     }
 
-    /// The id of the payload, or of the item it is about.
+    /// The id of the payload, or of the item it is about. The header's is the thread's: it
+    /// survives every rewrite.
     pub(super) fn id(&self) -> Option<String> {
+        if self.kind.is_some_and(|kind| kind.is("session_meta")) {
+            return None;
+        }
         let own = self.payload.id.and_then(Value::text);
         let id = own.or_else(|| self.payload.item?.get("id")?.text())?;
         (!id.is_empty()).then(|| id.into_owned())

@@ -17,7 +17,7 @@ use tidings_protocol::{HostName, JoinLink, NodeId};
 use crate::cli::error::file_error;
 use crate::cli::{CommandError, CommonArgs, Note, Output, OutputFormat, Page, daemon};
 use crate::clock::{Clock, SystemClock};
-use crate::connection::{JoinError, join};
+use crate::connection::{JoinError, NodeIdentity, join};
 
 /// The longest name a machine can be given, in characters: longer ones break tables.
 const MAX_NAME_CHARS: usize = 64;
@@ -66,8 +66,13 @@ pub(super) struct JoinArgs {
 
 pub(super) fn run(args: JoinArgs, common: &CommonArgs) -> Result<(), CommandError> {
     let output = common.output();
+    let state_dir = common.state_dir()?;
+    // Before the link is read, and its file deleted: it is not to be wasted.
+    if let Ok(paired) = NodeIdentity::load(&state_dir) {
+        return Err(join_error(&paired.into()).into());
+    }
     let options = JoinOptions {
-        state_dir: common.state_dir()?,
+        state_dir,
         link: find_link(&args, output)?,
         name: args.name,
     };

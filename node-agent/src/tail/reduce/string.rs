@@ -12,7 +12,6 @@ pub(super) enum Ended {
 }
 
 /// A string behind its opening quote.
-#[derive(Debug)]
 pub(super) struct Text {
     class: Option<Class>,
     /// How many more bytes are kept; none once something was left out, so that what is
@@ -22,7 +21,6 @@ pub(super) struct Text {
 }
 
 /// An escape that has begun.
-#[derive(Debug)]
 struct Escape {
     bytes: [u8; 6],
     length: usize,
