@@ -91,6 +91,10 @@ impl From<StartError> for ApiError {
                 ErrorType::CannotCreate,
                 "check the owner and permissions of the directory",
             ),
+            StartError::Open(OpenError::Newer { .. } | OpenError::MigrationChanged { .. }) => (
+                ErrorType::InvalidData,
+                "use the newer version that has written it, or another --state-dir",
+            ),
             StartError::Open(_) => (
                 ErrorType::InvalidData,
                 "restore a backup, or start afresh with another --state-dir",

@@ -83,3 +83,140 @@ fn until(deadline: EpochMs, now: EpochMs) -> Duration {
     let left = u64::try_from(deadline.saturating_sub(now)).unwrap_or(0);
     Duration::from_millis(left.max(100))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use tidings_protocol::session_api::WatchFilter;
+    use tidings_protocol::{Actor, SessionKey, SignalKind};
+
+    use super::*;
+    use crate::state::{AgentId, NewSignal, SessionAddress, StateOptions};
+
+    const START: EpochMs = 1_800_000_000_000;
+    const MINUTE: EpochMs = 60_000;
+    const YEAR: EpochMs = 365 * 24 * 60 * MINUTE;
+    /// How many signals there are, and how many the row limit leaves.
+    const ROWS: (u64, u64) = (20, 15);
+
+    /// A clock that shows the start once, and from then on what became of it.
+    #[derive(Debug)]
+    struct JumpingClock {
+        later: ClockReading,
+        shown: Mutex<(bool, bool)>,
+    }
+
+    impl JumpingClock {
+        fn first(shown: &mut bool) -> bool {
+            !std::mem::replace(shown, true)
+        }
+    }
+
+    impl Clock for JumpingClock {
+        fn now(&self) -> EpochMs {
+            let mut shown = self.shown.lock().expect("clock");
+            if Self::first(&mut shown.0) {
+                START
+            } else {
+                self.later.wall
+            }
+        }
+
+        fn monotonic(&self) -> Duration {
+            let mut shown = self.shown.lock().expect("clock");
+            if Self::first(&mut shown.1) {
+                Duration::ZERO
+            } else {
+                self.later.monotonic
+            }
+        }
+    }
+
+    /// A clock that shows what it was set to.
+    #[derive(Debug)]
+    struct SetClock(Mutex<ClockReading>);
+
+    impl Clock for SetClock {
+        fn now(&self) -> EpochMs {
+            self.0.lock().expect("clock").wall
+        }
+
+        fn monotonic(&self) -> Duration {
+            self.0.lock().expect("clock").monotonic
+        }
+    }
+
+    /// A state with signals that were recorded at the start, and a watch.
+    async fn filled(dir: &std::path::Path, clock: Arc<SetClock>) -> State {
+        let options = StateOptions {
+            directory: dir.to_owned(),
+            clock,
+        };
+        let state = State::open(&options).expect("open");
+        let key = |text| SessionKey::parse(text).expect("a key");
+        let agent = AgentId::parse("a").expect("an agent");
+        let target = SessionAddress::resolve(key("agent:a:target"), &agent).expect("address");
+        for _ in 0..ROWS.0 {
+            let signal = NewSignal::new(target.clone(), SignalKind::GoalChanged, Actor::Human);
+            state.record(signal).await.expect("recorded");
+        }
+        let added = state.watch_add(key("agent:a:watcher"), target).await;
+        assert!(added.expect("an answer").watched);
+        state
+    }
+
+    #[tokio::test]
+    async fn a_clock_that_jumps_deletes_nothing_by_age_and_the_row_limit_holds_all_the_same() {
+        for (wall, monotonic, kept) in [
+            // A year has passed, as both clocks say.
+            (YEAR, YEAR, (0, 0)),
+            // The wall clock was set, or was wrong and is right now.
+            (YEAR, 61 * MINUTE, (ROWS.1, 1)),
+            (-YEAR, 61 * MINUTE, (ROWS.1, 1)),
+            // It has only just started: perhaps the clock is about to be set.
+            (YEAR, 59 * MINUTE, (ROWS.1, 1)),
+            (30 * MINUTE, 30 * MINUTE, (ROWS.1, 1)),
+        ] {
+            let dir = tempfile::tempdir().expect("directory");
+            let start = ClockReading {
+                wall: START,
+                monotonic: Duration::ZERO,
+            };
+            let clock = Arc::new(SetClock(Mutex::new(start)));
+            let state = filled(dir.path(), Arc::clone(&clock)).await;
+            let later = ClockReading {
+                wall: START + wall,
+                monotonic: Duration::from_millis(monotonic.unsigned_abs()),
+            };
+            *clock.0.lock().expect("clock") = later;
+            let clock = JumpingClock {
+                later,
+                shown: Mutex::default(),
+            };
+            let mut config = Config::default();
+            config.signals.max_rows = ROWS.1;
+            let (_reload, config) = watch::channel(Arc::new(config));
+            let kept_now = async {
+                loop {
+                    let counts = state.counts().await.expect("counts");
+                    let watches = state.watches(WatchFilter::default()).await;
+                    let watches = watches.expect("watches").watches.len() as u64;
+                    // The row limit and the age are applied together, and watches after them.
+                    if counts.signals < ROWS.0 && (counts.signals, watches) == kept {
+                        return;
+                    }
+                }
+            };
+            let round = keep_log(state.clone(), Arc::new(clock), config);
+            let done = async {
+                tokio::select! {
+                    () = round => {}
+                    () = kept_now => {}
+                }
+            };
+            let done = tokio::time::timeout(Duration::from_secs(30), done).await;
+            assert!(done.is_ok(), "{wall} {monotonic}: not {kept:?}");
+        }
+    }
+}

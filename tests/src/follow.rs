@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::answer::end;
 use crate::clock::DEADLINE;
 use crate::counted::human_turns;
+use crate::daemon::signal;
 use crate::gateway::Gateway;
 use crate::lines::{Lines, Next};
 
@@ -73,6 +74,16 @@ impl Follow {
         let resumed = gateway.follow(after);
         let before = std::mem::replace(self, resumed);
         self.seen.clone_from(&before.seen);
+    }
+
+    /// SIGSTOP: it reads no more until it is told to go on.
+    pub fn pause(&self) {
+        signal(self.child.id(), "STOP");
+    }
+
+    /// SIGCONT.
+    pub fn go_on(&self) {
+        signal(self.child.id(), "CONT");
     }
 
     /// The sequence of the last signal seen; 0 before the first.

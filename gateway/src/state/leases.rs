@@ -11,6 +11,7 @@ use super::messages::QueuedMessage;
 use super::notices::Pending;
 use super::sql::{int, number};
 use super::turns::{TurnSettled, TurnToken};
+use crate::awareness::retention::MAX_CLOCK_DISAGREEMENT_MS;
 
 /// How long a turn may hold what it took before it becomes available again.
 pub const LEASE_MS: EpochMs = 30 * 60 * 1_000;
@@ -19,28 +20,41 @@ impl State {
     /// Makes available again what expired leases hold. Answers when the next one expires.
     /// Writes nothing while none has.
     pub async fn expire_leases(&self) -> Result<Option<EpochMs>, StateError> {
-        let next = self.read(|conn| Ok(next_expiry(conn)?)).await?;
-        if next.is_none_or(|next| next > self.inner.clock.now()) {
+        let now = self.inner.clock.now();
+        let next = self.read(move |conn| Ok(next_expiry(conn, now)?)).await?;
+        if next.is_none_or(|next| next > now) {
             return Ok(next);
         }
         self.write(Priority::Interactive, |tx| {
             let expired: Vec<i64> = tx.rows(
-                "SELECT id FROM leases WHERE closed_at IS NULL AND expires_at <= ?1",
-                [tx.now()],
+                "SELECT id FROM leases
+                 WHERE closed_at IS NULL AND (expires_at <= ?1 OR expires_at > ?2)",
+                (tx.now(), latest_expiry(tx.now())),
                 |row| row.get(0),
             )?;
             for lease in expired {
                 close_lease(tx, lease)?;
             }
-            Ok(next_expiry(tx.conn())?)
+            Ok(next_expiry(tx.conn(), tx.now())?)
         })
         .await
     }
 }
 
-fn next_expiry(conn: &Connection) -> rusqlite::Result<Option<EpochMs>> {
-    conn.prepare_cached("SELECT min(expires_at) FROM leases WHERE closed_at IS NULL")?
-        .query_row([], |row| row.get(0))
+/// No lease that is taken now ends later than this, whatever clocks may disagree: one that
+/// does was taken under a clock that has been set back since, and would hold what it took for
+/// as long as that clock was ahead.
+fn latest_expiry(now: EpochMs) -> EpochMs {
+    now.saturating_add(LEASE_MS)
+        .saturating_add(MAX_CLOCK_DISAGREEMENT_MS)
+}
+
+fn next_expiry(conn: &Connection, now: EpochMs) -> rusqlite::Result<Option<EpochMs>> {
+    conn.prepare_cached(
+        "SELECT min(CASE WHEN expires_at > ?2 THEN ?1 ELSE expires_at END) FROM leases
+         WHERE closed_at IS NULL",
+    )?
+    .query_row((now, latest_expiry(now)), |row| row.get(0))
 }
 
 /// True while a turn of the session holds something under a lease that is open.

@@ -90,7 +90,7 @@ impl Reader {
             .0
             .prepare_cached(
                 "SELECT lower(hex(token)), closed_at IS NOT NULL, expires_at <= ?3 FROM leases
-                 WHERE id = ?1 OR lower(hex(token)) = ?2",
+                 WHERE id = ?1 OR token = unhex(?2)",
             )
             .expect("a query");
         let kept = statement.query_row((id, token, now), |row| {

@@ -92,15 +92,16 @@ impl Tour {
     /// Notes where an operation led. The same operation in the same standing must always
     /// lead to the same.
     pub(crate) fn took(&mut self, op: Op, to: Standing) {
-        let shown = format!("{to:#?}");
         let at = self.ops.iter().position(|known| *known == op);
         let at = at.expect("an operation of this tour");
         let to = self.number(to, self.places[self.here].deep + 1);
         let way = &mut self.places[self.here].ways[at];
         let before = *way.get_or_insert(to);
-        assert_eq!(
-            before, to,
-            "{op:?} has led elsewhere before than to {shown}"
+        assert!(
+            before == to,
+            "{op:?} has led to {:#?} before, and leads to {:#?}",
+            self.standing(before),
+            self.standing(to)
         );
         self.come_nearer(self.here);
         self.here = to;
@@ -114,6 +115,11 @@ impl Tour {
             steps: self.steps,
             deepest: deep.max().unwrap_or(0),
         }
+    }
+
+    fn standing(&self, number: usize) -> Option<&Standing> {
+        let numbered = self.numbers.iter().find(|(_, known)| **known == number);
+        numbered.map(|(standing, _)| standing)
     }
 
     fn number(&mut self, standing: Standing, deep: usize) -> usize {

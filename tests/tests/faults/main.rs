@@ -1,7 +1,12 @@
 //! Faults: disks that are full, broken or slow, databases that are not what they should be,
 //! readers that do not read. Nothing that was answered is lost, and every fault has a name.
 
+mod backed_up;
 mod disk;
+mod full;
+mod locked;
+mod refused;
+mod slow;
 
 use tidings_protocol::session_api::{ApiError, Reply, Request, SignalsRecord, Status};
 use tidings_protocol::{SessionKey, SignalKind};

@@ -20,18 +20,27 @@ pub(crate) enum CopyError {
 }
 
 /// Writes a consistent copy to `target`, replacing what was there only once the copy is
-/// whole and on disk.
+/// whole and on disk. A copy that fails leaves nothing: its disk may be full because of it.
 pub(crate) fn copy_database(conn: &Connection, target: &Path) -> Result<(), CopyError> {
     let partial = partial_path(target);
     match std::fs::remove_file(&partial) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
         _ => {}
     }
-    super::open::create_private(&partial)?;
+    let copied = copy_whole(conn, &partial, target);
+    if copied.is_err() {
+        // What cannot be removed either is named by the error that is given already.
+        let _ = std::fs::remove_file(&partial);
+    }
+    copied
+}
+
+fn copy_whole(conn: &Connection, partial: &Path, target: &Path) -> Result<(), CopyError> {
+    super::open::create_private(partial)?;
     let name = partial.to_str().ok_or(CopyError::Path)?;
     conn.execute("VACUUM INTO ?1", [name])?;
-    File::open(&partial)?.sync_all()?;
-    std::fs::rename(&partial, target)?;
+    File::open(partial)?.sync_all()?;
+    std::fs::rename(partial, target)?;
     if let Some(directory) = target.parent().filter(|dir| !dir.as_os_str().is_empty()) {
         File::open(directory)?.sync_all()?;
     }

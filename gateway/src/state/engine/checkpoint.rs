@@ -66,7 +66,7 @@ impl CheckpointSignal {
         database: &Path,
     ) -> rusqlite::Result<()> {
         let since_move = rows - self.moved_at.load(Ordering::Relaxed);
-        let too_large = wal_bytes(database) > self.cut_above.load(Ordering::Relaxed);
+        let too_large = log_bytes(database) > self.cut_above.load(Ordering::Relaxed);
         if self.moving.load(Ordering::Acquire) {
             return Ok(());
         }
@@ -84,7 +84,7 @@ impl CheckpointSignal {
     fn cut(&self, writer: &Connection, database: &Path) -> rusqlite::Result<()> {
         let limit = match cut_wal(writer)? {
             Cut::Done => MAX_WAL_BYTES,
-            Cut::InUse => wal_bytes(database).saturating_add(WAL_GRACE_BYTES),
+            Cut::InUse => log_bytes(database).saturating_add(WAL_GRACE_BYTES),
         };
         self.cut_above.store(limit, Ordering::Relaxed);
         Ok(())
@@ -198,7 +198,8 @@ pub(crate) fn cut_wal(conn: &Connection) -> rusqlite::Result<Cut> {
     }
 }
 
-fn wal_bytes(database: &Path) -> u64 {
+/// How large the log beside the database is.
+pub(crate) fn log_bytes(database: &Path) -> u64 {
     let mut wal = database.as_os_str().to_owned();
     wal.push("-wal");
     std::fs::metadata(wal).map_or(0, |file| file.len())

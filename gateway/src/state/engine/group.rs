@@ -54,6 +54,12 @@ enum Failure {
     RefusedLate,
 }
 
+impl Failure {
+    fn is_locked(&self) -> bool {
+        matches!(self, Self::Engine(error) if Fault::of(error) == Fault::Locked)
+    }
+}
+
 impl From<rusqlite::Error> for Failure {
     fn from(error: rusqlite::Error) -> Self {
         Self::Engine(error)
@@ -137,7 +143,23 @@ impl WriterThread {
         let result = self.run_group(first, &mut ran, &mut meaning);
         match result {
             Ok(()) => self.committed(meaning, ran),
-            Err(failure) => self.recover(&failure, ran),
+            Err(failure) => {
+                self.recover(&failure, ran);
+                if failure.is_locked() {
+                    self.turn_away();
+                }
+            }
+        }
+    }
+
+    /// Another process has held the database for as long as anybody waits: whoever waited
+    /// meanwhile has waited as well, and is not to wait once more behind each other.
+    fn turn_away(&self) {
+        for _ in 0..MAX_GROUP_REQUESTS {
+            let Some(job) = self.queue.take() else { return };
+            job.answer(Some(StateError::Locked {
+                path: self.path.clone(),
+            }));
         }
     }
 

@@ -10,7 +10,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use tidings_node::clock::Clock;
 
-use super::checkpoint::BUSY_PATIENCE;
+use super::checkpoint::{BUSY_PATIENCE, log_bytes};
 use super::fault::Fault;
 use super::migrations::{MIGRATIONS, migrate, newest, user_version};
 use super::readers::READERS;
@@ -201,6 +201,14 @@ fn inspect(path: &Path) -> Result<Found, OpenError> {
             .map(|_| ())
     });
     match read {
+        // What was committed is in the log, and of no use without its file; the engine would
+        // take the file for a new one and remove the log.
+        Err(error) if error.kind() == ErrorKind::NotFound && has_log(path) => {
+            return Err(corrupt("it is not there, and its log is"));
+        }
+        Ok(()) if header.is_empty() && has_log(path) => {
+            return Err(corrupt("it is empty, and its log is not"));
+        }
         Err(error) if error.kind() == ErrorKind::NotFound => {
             create_private(path).map_err(|error| OpenError::io(path, &error))?;
             return Ok(Found::New);
@@ -229,6 +237,11 @@ fn inspect(path: &Path) -> Result<Found, OpenError> {
         });
     }
     Ok(Found::Ours)
+}
+
+/// True when there is a log beside the database with something in it.
+fn has_log(path: &Path) -> bool {
+    log_bytes(path) > 0
 }
 
 /// Creates an empty file that only its owner can read.

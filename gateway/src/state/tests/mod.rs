@@ -48,6 +48,11 @@ impl Clock for TestClock {
 }
 
 impl TestClock {
+    /// Sets the wall clock, as somebody does who finds it wrong.
+    fn set_wall(&self, ms: EpochMs) {
+        self.0.lock().expect("clock").0 = ms;
+    }
+
     fn pass(&self, ms: EpochMs) {
         let mut clocks = self.0.lock().expect("clock");
         clocks.0 += ms;

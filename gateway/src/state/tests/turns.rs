@@ -116,6 +116,23 @@ async fn a_late_confirm_counts_unless_it_was_handed_out_again() {
 }
 
 #[tokio::test]
+async fn a_lease_that_was_taken_under_a_wrong_clock_ends_when_the_clock_is_set_right() {
+    const YEAR_MS: i64 = 365 * 24 * 60 * 60 * 1_000;
+    let fixture = told().await;
+    fixture.clock.set_wall(START + YEAR_MS);
+    let begun = fixture.begin(W).await;
+    fixture.clock.set_wall(START);
+    assert_eq!(fixture.state.expire_leases().await, Ok(None));
+    let again = fixture.begin(W).await;
+    assert_eq!(again.notices, begun.notices);
+    // Clocks are set back by a little all the time: that ends nothing.
+    fixture.clock.set_wall(START - 60_000);
+    let until = START + LEASE_MS;
+    assert_eq!(fixture.state.expire_leases().await, Ok(Some(until)));
+    assert_eq!(fixture.begin(W).await, TurnBegun::default());
+}
+
+#[tokio::test]
 async fn the_watchers_own_look_at_the_target_confirms_a_leased_notice() {
     let fixture = told().await;
     let look = async |version, reader| {

@@ -1,0 +1,74 @@
+//! A file system that is really full: everything of the gateway is on it, not only the
+//! database.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::Path;
+
+use tidings_tests::{Dice, Gateway, Load, Mount, Scratch, Setup, seed, until};
+
+use crate::status;
+
+/// The file system: the database of a few thousand signals, and its log.
+const SIZE_KIB: u32 = 6 * 1024;
+
+#[test]
+fn a_full_file_system_is_survived_and_left_by_itself() {
+    let scratch = Scratch::new();
+    let (claude, codex) = (scratch.folder("claude"), scratch.folder("codex"));
+    let Some(mount) = Mount::small(&scratch.folder("small"), SIZE_KIB) else {
+        eprintln!("skipped: this machine lets us mount nothing");
+        return;
+    };
+    let state_dir = mount.path().join("gateway");
+    let setup = Setup::with_local_node(&claude, &codex).quiet();
+    let mut gateway = Gateway::start_as(&scratch, setup.with_state_dir(&state_dir));
+    let mut dice = Dice::new(seed());
+    let running = Load::of_callers_and_people(&mut dice, &claude).start(&gateway);
+    running.work_until(100);
+
+    let filler = mount.path().join("filler");
+    fill(&filler);
+    until("reading only", || {
+        (status(&gateway).gateway.database == "read_only").then_some(())
+    });
+    running.work_until(50);
+    let listed = gateway.ask(&["signals", "list", "--limit", "1"]);
+    assert_eq!(listed["signals"].as_array().map(Vec::len), Some(1));
+
+    fs::remove_file(&filler).expect("room again");
+    until("writing again by itself", || {
+        (status(&gateway).gateway.database == "ok").then_some(())
+    });
+    running.work_until(50);
+    let mut load = running.stop();
+    // What people typed while the disk was full has waited in the transcripts.
+    let wrong = load.compare_when_recorded(&state_dir);
+    assert_eq!(wrong, Vec::<String>::new());
+
+    // Killed on a full disk, and started there: it says so, and starts once there is room.
+    let running = load.start(&gateway);
+    fill(&filler);
+    until("reading only once more", || {
+        (status(&gateway).gateway.database == "read_only").then_some(())
+    });
+    gateway.kill();
+    let mut load = running.stop();
+    let answer = gateway.run_refused();
+    let error = answer.refused();
+    let message = error["message"].as_str().expect("a message");
+    assert!(message.contains(&*state_dir.to_string_lossy()), "{answer}");
+    assert_eq!(answer.code, 75, "{answer}");
+    fs::remove_file(&filler).expect("room again");
+    gateway.restart();
+    let wrong = load.compare_when_recorded(&state_dir);
+    assert_eq!(wrong, Vec::<String>::new());
+}
+
+/// Takes all the room there is.
+fn fill(filler: &Path) {
+    let mut file = File::create(filler).expect("a filler");
+    for size in [64 * 1024, 4 * 1024, 512] {
+        while file.write_all(&vec![b'x'; size]).is_ok() {}
+    }
+}
