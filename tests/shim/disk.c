@@ -9,6 +9,7 @@
  *              write N full     the nth write and all behind it find no room
  *              write N fills    the same, but the nth still takes half
  *              write N broken   the nth write fails
+ *              read N broken    the nth read fails
  *              sync N broken    the nth fsync fails; sync-log and sync-database count those
  *                               of one kind of file
  *   journal  what the disk was asked for since the fault, one call a line
@@ -39,6 +40,12 @@ static int struck;            /* whether its fault has happened */
 /* The calls themselves, past this file. */
 static ssize_t raw_write(int fd, const void *from, size_t size) {
   return syscall(SYS_write, fd, from, size);
+}
+
+static ssize_t raw_read(int fd, void *into, size_t size) { return syscall(SYS_read, fd, into, size); }
+
+static ssize_t raw_pread(int fd, void *into, size_t size, off_t at) {
+  return syscall(SYS_pread64, fd, into, size, at);
 }
 
 static ssize_t raw_pwrite(int fd, const void *from, size_t size, off_t at) {
@@ -87,7 +94,7 @@ static enum fault judge(const char *call, const char *name) {
   long nth;
   int fd = in_folder("fault", O_RDONLY | O_CLOEXEC);
   if (fd >= 0) {
-    ssize_t size = read(fd, line, sizeof line - 1);
+    ssize_t size = raw_read(fd, line, sizeof line - 1);
     line[size > 0 ? size : 0] = 0;
     close(fd);
   }
@@ -97,7 +104,7 @@ static enum fault judge(const char *call, const char *name) {
     struck = 0;
   }
   if (sscanf(rule, "%15s %ld %15s", wanted, &nth, fault) != 3) return NONE;
-  if (struck) note(call, name);
+  if (struck && strcmp(call, "read") != 0) note(call, name);
   if (strncmp(call, wanted, strlen(wanted)) != 0) return NONE;
   int lasts = strcmp(fault, "full") == 0 || strcmp(fault, "fills") == 0;
   if (is_shared_memory(name)) return struck && lasts ? FULL : NONE;
@@ -154,7 +161,7 @@ static void keep_old(uint8_t kind, int fd, const char *path, uint64_t at, const 
   if (end > (uint64_t)file.st_size) end = (uint64_t)file.st_size;
   size_t old_size = end > at ? end - at : 0;
   char *old = malloc(old_size + 1);
-  if (pread(fd, old, old_size, (off_t)at) != (ssize_t)old_size) abort();
+  if (raw_pread(fd, old, old_size, (off_t)at) != (ssize_t)old_size) abort();
   struct record record = {.kind = kind,
                           .path_size = (uint32_t)strlen(path),
                           .at = at,
@@ -198,6 +205,30 @@ ssize_t pwrite(int fd, const void *from, size_t size, off_t at) {
 
 ssize_t pwrite64(int fd, const void *from, size_t size, off64_t at) {
   return write_at(fd, from, size, at, 0);
+}
+
+/* Reading is no business of the journal: it changes nothing. */
+static int read_fails(int fd) {
+  char path[PATH_BYTES];
+  const char *name = database_file(fd, path);
+  if (name == NULL) return 0;
+  pthread_mutex_lock(&lock);
+  enum fault fault = judge("read", name);
+  pthread_mutex_unlock(&lock);
+  if (fault == BROKEN) errno = EIO;
+  return fault == BROKEN;
+}
+
+ssize_t read(int fd, void *into, size_t size) {
+  return read_fails(fd) ? -1 : raw_read(fd, into, size);
+}
+
+ssize_t pread(int fd, void *into, size_t size, off_t at) {
+  return read_fails(fd) ? -1 : raw_pread(fd, into, size, at);
+}
+
+ssize_t pread64(int fd, void *into, size_t size, off64_t at) {
+  return read_fails(fd) ? -1 : raw_pread(fd, into, size, at);
 }
 
 static int sync_file(int fd, int call) {

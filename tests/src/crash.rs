@@ -67,7 +67,7 @@ pub fn crash(seed: u64, rounds: u32, mut each: impl FnMut(&Tally)) -> Result<Tal
     let mut directories = 0;
     while tally.rounds < rounds {
         directories += 1;
-        let mut patient = Patient::admit(&mut dice, directories % 2 == 0);
+        let mut patient = Patient::admit(&mut dice, directories % 2 == 0, &mut tally);
         let left = rounds - tally.rounds;
         for _ in 0..left.min(ROUNDS_PER_DIRECTORY) {
             tally.rounds += 1;
@@ -93,25 +93,28 @@ struct Patient {
 }
 
 impl Patient {
-    fn admit(dice: &mut Dice, power_cuts: bool) -> Self {
+    fn admit(dice: &mut Dice, power_cuts: bool, tally: &mut Tally) -> Self {
         let scratch = Scratch::new();
         let (claude, codex) = (scratch.folder("claude"), scratch.folder("codex"));
         let mut setup = Setup::with_local_node(&claude, &codex).quiet();
         let disk = power_cuts.then(|| Disk::new(&scratch));
         if let Some(disk) = &disk {
             setup = disk.under(setup);
-        }
-        let gateway = Gateway::start_as(&scratch, setup);
-        if let Some(disk) = &disk {
             disk.keep_for_power_cuts();
         }
-        Self {
-            gateway,
+        let mut patient = Self {
+            gateway: Gateway::stopped(&scratch, setup),
             disk,
             load: Load::of_callers_and_people(dice, &claude),
             dice: dice.split(),
             scratch,
+        };
+        // The very first start may be the one that is killed.
+        if patient.dice.once_in(2) {
+            patient.kill_starts(tally);
         }
+        patient.gateway.restart();
+        patient
     }
 
     /// Works, kills, starts again, compares. What is wrong, one line each.

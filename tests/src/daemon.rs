@@ -93,6 +93,21 @@ impl Daemon {
         }
     }
 
+    /// Waits for the next event of this name, or for the end of the process. True for the
+    /// event.
+    #[track_caller]
+    pub(crate) fn has_come_to(&self, event: &str) -> bool {
+        let began = Instant::now();
+        loop {
+            match self.lines.next(DEADLINE.saturating_sub(began.elapsed())) {
+                Next::Line(line) if line["event"] == event => return true,
+                Next::Line(_) => {}
+                Next::End => return false,
+                Next::Nothing => panic!("neither {event} nor an end\n{}", self.log_tail()),
+            }
+        }
+    }
+
     /// Its process id.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()

@@ -156,6 +156,16 @@ impl Gateway {
         self.daemon = Some(daemon);
     }
 
+    /// Starts it again, and kills it once it is ready. False where it ended by itself before.
+    #[track_caller]
+    pub fn restart_and_kill(&mut self) -> bool {
+        self.begin_restart();
+        let daemon = self.daemon.as_ref().expect("a process");
+        let ready = daemon.has_come_to("ready");
+        self.kill();
+        ready
+    }
+
     /// Starts it in a way that it must refuse: what it says.
     pub fn run_refused(&self) -> Answer {
         run(&mut self.command())

@@ -14,10 +14,12 @@ use crate::state::{AgentId, State, StateError};
 pub const PROJECTION_NAME: &str = "sessions.json";
 /// Changes within this time are written together.
 const COALESCE: Duration = Duration::from_millis(100);
+/// How soon a projection that could not be written is tried again.
+const RETRY: Duration = Duration::from_secs(5);
 /// Agents that wait for their projection; senders wait beyond it.
 pub const QUEUE: usize = 64;
 
-/// Why a projection was not written. The next change writes it again.
+/// Why a projection was not written. It is tried again.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProjectionError {
@@ -38,20 +40,50 @@ pub fn sessions_dir(state_dir: &Path, agent: &AgentId) -> PathBuf {
         .join("sessions")
 }
 
-/// Writes the projection of every agent that `changed` names, until the channel closes.
+/// Writes the projection of every agent that `changed` names, until the channel closes. What
+/// could not be written is tried again by itself: a full disk has room some time.
 pub async fn follow(state: State, state_dir: PathBuf, mut changed: mpsc::Receiver<AgentId>) {
-    while let Some(first) = changed.recv().await {
-        tokio::time::sleep(COALESCE).await;
-        let mut agents = BTreeSet::from([first]);
-        while let Ok(more) = changed.try_recv() {
-            agents.insert(more);
+    let mut due = BTreeSet::new();
+    loop {
+        let patience = if due.is_empty() { None } else { Some(RETRY) };
+        match next(&mut changed, patience).await {
+            Next::Changed(agent) => {
+                due.insert(agent);
+                tokio::time::sleep(COALESCE).await;
+                while let Ok(more) = changed.try_recv() {
+                    due.insert(more);
+                }
+            }
+            Next::Nothing => {}
+            Next::Closed => return,
         }
-        for agent in agents {
+        let mut failed = BTreeSet::new();
+        for agent in due {
             if let Err(error) = write(&state, &state_dir, agent.clone()).await {
                 tracing::warn!(%agent, %error, "{PROJECTION_NAME} was not written");
+                failed.insert(agent);
             }
         }
+        due = failed;
     }
+}
+
+enum Next {
+    Changed(AgentId),
+    /// Nothing, for as long as there was patience.
+    Nothing,
+    Closed,
+}
+
+async fn next(changed: &mut mpsc::Receiver<AgentId>, patience: Option<Duration>) -> Next {
+    let changed = match patience {
+        None => changed.recv().await,
+        Some(patience) => match tokio::time::timeout(patience, changed.recv()).await {
+            Ok(changed) => changed,
+            Err(_) => return Next::Nothing,
+        },
+    };
+    changed.map_or(Next::Closed, Next::Changed)
 }
 
 /// Writes the projection of one agent now.

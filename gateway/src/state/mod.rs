@@ -137,10 +137,11 @@ impl State {
     /// [`StateError::Closed`].
     pub async fn close(self) {
         self.inner.readers.close();
-        self.inner.writer.close();
         let inner = Arc::clone(&self.inner);
         let closing = tokio::task::spawn_blocking(move || {
+            // The writer's connection is the last to close: only it takes the log away.
             inner.checkpointer.join();
+            inner.writer.close();
             inner.writer.join();
         });
         // It fails only where the runtime is going down itself.

@@ -24,6 +24,8 @@ pub enum Fault {
     FillsUp(u32),
     /// A write fails.
     BrokenWrite(u32),
+    /// A read fails.
+    BrokenRead(u32),
     /// An fsync fails.
     BrokenSync(u32),
     /// An fsync of the database file itself fails: of a checkpoint.
@@ -73,6 +75,7 @@ impl Disk {
             Fault::Full(nth) => format!("write {nth} full"),
             Fault::FillsUp(nth) => format!("write {nth} fills"),
             Fault::BrokenWrite(nth) => format!("write {nth} broken"),
+            Fault::BrokenRead(nth) => format!("read {nth} broken"),
             Fault::BrokenSync(nth) => format!("sync {nth} broken"),
             Fault::BrokenCheckpoint(nth) => format!("sync-database {nth} broken"),
         };

@@ -2,7 +2,7 @@
 //! that loses its power leaves what was synced, and of the rest whatever it likes.
 
 use std::collections::BTreeMap;
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
@@ -57,6 +57,10 @@ impl Disk {
         // Sometimes nothing of it has reached the disk: the worst for whoever relied on it.
         let chance = 1 + dice.below(3);
         for (path, changes) in unsynced(&undo) {
+            // A file that was removed has taken its changes with it.
+            if changes.is_empty() || !Path::new(path).exists() {
+                continue;
+            }
             undo_all(path.as_ref(), &changes);
             if chance > 1 {
                 redo_some(path.as_ref(), &changes, chance, dice, &mut cut);
@@ -116,12 +120,13 @@ fn take_record<'a>(rest: &mut &'a [u8], total: usize) -> Option<Record<'a>> {
     })
 }
 
-fn undo_all(path: &Path, changes: &[Change<'_>]) {
-    if changes.is_empty() {
-        return;
-    }
+fn open(path: &Path) -> File {
     let file = OpenOptions::new().write(true).open(path);
-    let file = file.expect("a file of the database");
+    file.unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn undo_all(path: &Path, changes: &[Change<'_>]) {
+    let file = open(path);
     for change in changes.iter().rev() {
         file.write_all_at(change.old, change.at).expect("old bytes");
         file.set_len(change.old_size).expect("the old size");
@@ -131,8 +136,7 @@ fn undo_all(path: &Path, changes: &[Change<'_>]) {
 /// Brings back some of the changes: a disk writes in whatever order it likes, and a write
 /// that was going on when the power went ends somewhere.
 fn redo_some(path: &Path, changes: &[Change<'_>], chance: u64, dice: &mut Dice, cut: &mut Cut) {
-    let file = OpenOptions::new().write(true).open(path);
-    let file = file.expect("a file of the database");
+    let file = open(path);
     for change in changes {
         if dice.once_in(chance) {
             cut.lost += 1;

@@ -8,6 +8,7 @@ mod killed;
 mod one_gateway;
 mod privacy;
 mod quickstart;
+mod scripts;
 mod told;
 mod transcripts;
 mod watching;

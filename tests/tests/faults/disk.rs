@@ -1,6 +1,7 @@
 //! A disk that fails under a gateway that is asked for everything at once.
 
 use tidings_protocol::session_api::ErrorType;
+use tidings_tests::audit::audit;
 use tidings_tests::{
     Dice, Disk, DoorClient, Ended, Fault, Gateway, Load, RunningLoad, Scratch, Setup, seed, until,
 };
@@ -162,6 +163,107 @@ fn a_write_that_fails_ends_the_gateway() {
     let (mut rig, running) = Rig::new();
     rig.strike(Fault::BrokenWrite);
     rig.ends(running, |_| true);
+}
+
+#[test]
+fn a_read_that_fails_ends_the_gateway() {
+    let (mut rig, running) = Rig::new();
+    rig.strike(Fault::BrokenRead);
+    // A commit that was on its way may still end: what it writes has not failed.
+    rig.ends(running, |_| false);
+}
+
+/// A fault that ends a start.
+struct StartFault {
+    fault: fn(u32) -> Fault,
+    /// It strikes one of so many calls: not more than any start has.
+    calls: u64,
+}
+
+const START_FAULTS: [StartFault; 5] = [
+    StartFault {
+        fault: Fault::Full,
+        calls: 40,
+    },
+    StartFault {
+        fault: Fault::FillsUp,
+        calls: 40,
+    },
+    StartFault {
+        fault: Fault::BrokenWrite,
+        calls: 40,
+    },
+    StartFault {
+        fault: Fault::BrokenSync,
+        calls: 4,
+    },
+    StartFault {
+        fault: Fault::BrokenRead,
+        calls: 10,
+    },
+];
+
+impl StartFault {
+    fn somewhere(&self, dice: &mut Dice) -> Fault {
+        let nth = 1 + dice.below(self.calls);
+        (self.fault)(u32::try_from(nth).expect("a small number"))
+    }
+}
+
+/// How often each is tried.
+const TRIES: u32 = 3;
+
+#[test]
+fn a_first_start_that_fails_anywhere_is_named_and_the_next_one_begins_afresh() {
+    let mut dice = Dice::new(seed());
+    for start_fault in &START_FAULTS {
+        for _ in 0..TRIES {
+            let scratch = Scratch::new();
+            let mut disk = Disk::new(&scratch);
+            disk.keep_for_power_cuts();
+            let mut gateway = Gateway::stopped(&scratch, disk.under(healthy()));
+            let fault = start_fault.somewhere(&mut dice);
+            disk.fail(fault);
+            let answer = gateway.run_refused();
+            let error = answer.refused();
+            let message = error["message"].as_str().expect("a message");
+            assert!(message.contains("state.sqlite"), "{fault:?}: {answer}");
+            assert!(error["hint"].is_string(), "{fault:?}: {answer}");
+            disk.cut_power(gateway.state_dir(), &mut dice);
+            gateway.restart_as(healthy());
+            let mut door = DoorClient::connect(gateway.state_dir());
+            let first = record(&mut door, "agent:a:main").expect("an answer");
+            assert_eq!(first, Ok(1), "{fault:?}");
+            let findings = audit(gateway.state_dir()).findings;
+            assert_eq!(findings, Vec::<String>::new(), "{fault:?}");
+        }
+    }
+}
+
+#[test]
+fn a_start_after_a_crash_may_fail_anywhere_and_loses_nothing() {
+    let (mut rig, mut running) = Rig::new();
+    for start_fault in &START_FAULTS {
+        for _ in 0..TRIES {
+            rig.gateway.kill();
+            let mut load = running.stop();
+            rig.disk.cut_power(rig.gateway.state_dir(), &mut rig.dice);
+            let fault = start_fault.somewhere(&mut rig.dice);
+            rig.disk.fail(fault);
+            // Where there is less to recover than calls to fail, it starts.
+            rig.gateway.restart_and_kill();
+            rig.disk.cut_power(rig.gateway.state_dir(), &mut rig.dice);
+            rig.disk.heal();
+            rig.gateway.restart();
+            let wrong = load.compare(rig.gateway.state_dir());
+            assert_eq!(wrong, Vec::<String>::new(), "{fault:?}");
+            running = load.start(&rig.gateway);
+            running.work_until(20);
+        }
+    }
+    rig.gateway.kill();
+    let load = running.stop();
+    rig.holds_on_a_sound_disk(load);
 }
 
 #[test]

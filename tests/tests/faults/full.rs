@@ -1,11 +1,14 @@
 //! A file system that is really full: everything of the gateway is on it, not only the
 //! database.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use tidings_tests::{Dice, Gateway, Load, Mount, Scratch, Setup, seed, until};
+use serde_json::Value;
+use tidings_tests::audit::snapshot;
+use tidings_tests::{Dice, Gateway, Load, Mount, Scratch, Setup, files, seed, until};
 
 use crate::status;
 
@@ -46,6 +49,11 @@ fn a_full_file_system_is_survived_and_left_by_itself() {
     let wrong = load.compare_when_recorded(&state_dir);
     assert_eq!(wrong, Vec::<String>::new());
 
+    until("every entry stands in the projection of its agent", || {
+        let entries = snapshot(&state_dir).entries;
+        (projected(&state_dir) == entries).then_some(())
+    });
+
     // Killed on a full disk, and started there: it says so, and starts once there is room.
     let running = load.start(&gateway);
     fill(&filler);
@@ -63,6 +71,22 @@ fn a_full_file_system_is_survived_and_left_by_itself() {
     gateway.restart();
     let wrong = load.compare_when_recorded(&state_dir);
     assert_eq!(wrong, Vec::<String>::new());
+}
+
+/// The sessions in the projections of all agents.
+fn projected(state_dir: &Path) -> BTreeSet<String> {
+    let projections = files(&state_dir.join("agents"));
+    let read = |path: &PathBuf| {
+        let text = fs::read_to_string(path).expect("a projection");
+        let entries: Value = serde_json::from_str(&text).expect("JSON");
+        let keys = entries.as_object().expect("an object").keys();
+        keys.cloned().collect::<Vec<_>>()
+    };
+    projections
+        .iter()
+        .filter(|path| path.ends_with("sessions.json"))
+        .flat_map(read)
+        .collect()
 }
 
 /// Takes all the room there is.

@@ -318,9 +318,7 @@ fn prepare_writer(
         conn.pragma_update(None, "application_id", APPLICATION_ID)
             .map_err(engine)?;
     }
-    let mode: String = conn
-        .query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))
-        .map_err(engine)?;
+    let mode = write_ahead(conn).map_err(engine)?;
     if mode != "wal" {
         return Err(OpenError::Failed {
             path: path.to_owned(),
@@ -336,6 +334,16 @@ fn prepare_writer(
     migrate(conn, path, MIGRATIONS, options.clock.now())?;
     super::checkpoint::cut_wal(conn).map_err(engine)?;
     Ok(())
+}
+
+/// Has the engine write ahead, and answers the mode that it is in then.
+fn write_ahead(conn: &Connection) -> rusqlite::Result<String> {
+    // The engine answers first and commits the change of mode after its last row: whoever
+    // reads one row only does not hear that it failed.
+    let mut statement = conn.prepare("PRAGMA journal_mode = WAL")?;
+    let modes = statement.query_map([], |row| row.get(0))?;
+    let modes: Vec<String> = modes.collect::<Result<_, _>>()?;
+    Ok(modes.concat())
 }
 
 /// A damaged page is found at start and not in the middle of a report.
