@@ -12,6 +12,7 @@ use tidings_node::connection::{self, Agent, AgentOptions, ConnectionState, NodeI
 use tidings_protocol::session_api::{NodeRef, NodesInvite, Request};
 use tidings_protocol::{EpochMs, JoinLink};
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use crate::served::{PATIENCE, ask, body, connect, roots};
@@ -85,13 +86,18 @@ impl Pair {
 
     /// Starts an agent on the identity in `dir`.
     fn agent(&self, dir: &Path) -> Agent {
+        self.agent_and_task(dir).0
+    }
+
+    /// The same, with the task that ends after the agent was stopped.
+    fn agent_and_task(&self, dir: &Path) -> (Agent, JoinHandle<()>) {
         let options = AgentOptions {
             identity: NodeIdentity::load(dir).expect("a paired node"),
             identity_dir: Some(dir.to_owned()),
             roots: roots(self.scratch.path()),
             clock: self.clock.clone(),
         };
-        Agent::start(options).expect("agent").0
+        Agent::start(options).expect("agent")
     }
 
     fn kept_until(&self) -> EpochMs {
@@ -140,10 +146,12 @@ async fn a_certificate_is_renewed_over_the_connection_when_a_third_of_its_life_i
     let pair = Pair::start().await;
     pair.clock.pass_days(19);
     let before = pair.kept_until();
-    let agent = pair.agent(&pair.node_dir());
+    let (agent, ended) = pair.agent_and_task(&pair.node_dir());
     wait_for(&agent, is_connected).await;
     assert_eq!(pair.kept_until(), before, "it is not due yet");
     agent.stop();
+    // While the first one answers, a second one with its key is refused.
+    ended.await.expect("the first agent ends");
     pair.clock.pass_days(2);
     let agent = pair.agent(&pair.node_dir());
     wait_for(&agent, is_connected).await;

@@ -25,7 +25,7 @@ use crate::follow::{Follower, FollowerOptions};
 /// A connection that held this long was a good one: the next wait is the shortest again. One
 /// that breaks right after its welcome is not, or a full disk at the gateway would be
 /// knocked at without a pause.
-const STEADY_MS: EpochMs = 5_000;
+const STEADY_MS: EpochMs = 1_000;
 
 /// What an agent needs to run.
 #[derive(Debug)]
