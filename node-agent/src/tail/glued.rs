@@ -71,7 +71,7 @@ fn reduce(file: &File, begin: u64, end: u64) -> io::Result<Option<Vec<u8>>> {
         match reducer.feed(&chunk) {
             Fed::All => {}
             Fed::Complete(length) if at == end && length == chunk.len() => {
-                return Ok(Some(reducer.into_record()));
+                return Ok(reducer.into_record());
             }
             Fed::Complete(_) | Fed::Broken => return Ok(None),
         }

@@ -38,9 +38,9 @@ pub(super) struct LongLine {
 enum Phase {
     /// Between records.
     Between,
-    /// In a record that begins here.
+    /// In a record that begins here, or in an array or a text.
     Record(u64, Box<Reducer>),
-    /// Behind the end of a record, which is handed out when more follows.
+    /// Behind the end of one of them, which is handed out when more follows.
     Ended(u64, Box<Reducer>),
     /// In something that is no record and began here.
     Scalar(u64),
@@ -136,7 +136,9 @@ impl LongLine {
             Phase::Ended(start, reducer) => Some(LongPiece {
                 start,
                 end: self.at,
-                what: LongWhat::Record(reducer.into_record()),
+                what: reducer
+                    .into_record()
+                    .map_or(LongWhat::Bad("not-an-object"), LongWhat::Record),
             }),
             other => {
                 self.phase = other;
@@ -184,7 +186,7 @@ impl LongLine {
     /// Something begins, or a blank is passed over.
     fn begin(&mut self, byte: u8) -> usize {
         match byte {
-            b'{' | b'[' => self.phase = Phase::Record(self.at, Box::new(Reducer::new())),
+            b'{' | b'[' | b'"' => self.phase = Phase::Record(self.at, Box::new(Reducer::new())),
             b'-' | b'a'..=b'z' | b'0'..=b'9' => self.phase = Phase::Scalar(self.at),
             // A byte order mark is passed over byte by byte.
             b' ' | b'\t' | b'\r' | 0 | 0xef | 0xbb | 0xbf => {

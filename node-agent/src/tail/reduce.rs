@@ -31,9 +31,9 @@ const MAX_SCALAR_BYTES: usize = 64;
 /// What became of the bytes that were fed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fed {
-    /// All were taken; the object goes on.
+    /// All were taken; the value goes on.
     All,
-    /// The object is complete behind this many bytes.
+    /// The value is complete behind this many bytes.
     Complete(usize),
     /// This is not JSON.
     Broken,
@@ -70,7 +70,7 @@ enum Token {
     Scalar { bytes: Vec<u8>, keep: Keep },
 }
 
-/// Reduces one object.
+/// Reduces one object, array or text.
 pub(super) struct Reducer {
     out: Vec<u8>,
     stack: Vec<Frame>,
@@ -94,12 +94,13 @@ impl Reducer {
         }
     }
 
-    /// The reduced object.
-    pub(super) fn into_record(self) -> Vec<u8> {
-        self.out
+    /// The reduced object; `None` of an array or a text, which are no records.
+    pub(super) fn into_record(self) -> Option<Vec<u8>> {
+        // The first byte of the value is always kept.
+        (self.out.first() == Some(&b'{')).then_some(self.out)
     }
 
-    /// Takes the next bytes of the object.
+    /// Takes the next bytes of the value.
     pub(super) fn feed(&mut self, bytes: &[u8]) -> Fed {
         let mut at = 0;
         while at < bytes.len() {
@@ -137,7 +138,7 @@ impl Reducer {
                         self.out.push(b'"');
                     }
                     self.token = Token::None;
-                    self.state = State::Next;
+                    self.state = self.behind_value();
                 }
                 Some(used)
             }
@@ -279,12 +280,16 @@ impl Reducer {
             }
             self.out.push(byte);
         }
-        self.state = if self.stack.is_empty() {
+        self.state = self.behind_value();
+        Some(())
+    }
+
+    fn behind_value(&self) -> State {
+        if self.stack.is_empty() {
             State::Complete
         } else {
             State::Next
-        };
-        Some(())
+        }
     }
 
     /// Goes on with a number or literal.

@@ -109,8 +109,8 @@ proptest! {
 }
 
 proptest! {
-    // Each writes and reads some megabytes.
-    #![proptest_config(ProptestConfig::with_cases(12))]
+    // Each writes and reads some megabytes: one for twenty of the others.
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases / 20))]
 
     #[test]
     fn lines_longer_than_a_window_are_judged_as_by_the_reference(

@@ -47,6 +47,8 @@ fn no_bad_line_costs_the_prompt_behind_it() {
         b"null",
         b"17\n",
         b"[1,2]\n",
+        b"[1,2]",
+        b"\"user\"",
         b"\"user\"\n",
         b"{}\n",
         b"{\"type\":null}\n",

@@ -44,6 +44,18 @@ fn records_are_shown_with_their_places_and_blank_lines_count() {
 }
 
 #[test]
+fn what_is_no_object_on_a_line_longer_than_a_window_is_no_record() {
+    let filler = "y".repeat(3_000_000);
+    let line = prompt("a", "hello", 1);
+    let content = format!("[1,{{}}]\"text\"null[]{{\"type\":\"x\",\"y\":\"{filler}\"}}{line}");
+    let found = answer(content, Some(Catalog::Claude));
+    let records = found["records"].as_array().expect("records");
+    let rules: Vec<_> = records.iter().map(|record| &record["rule"]).collect();
+    let not = "not-an-object";
+    assert_eq!(rules, [not, not, not, not, "record-type", "typed-prompt"]);
+}
+
+#[test]
 fn the_end_of_the_file_is_settled() {
     let line = prompt("a", "hello", 1);
     let found = answer(line.trim_end(), None);

@@ -105,7 +105,9 @@ pub(crate) fn transcript(dice: &mut Dice<'_>, catalog: Catalog, length: Length) 
     for _ in 0..count {
         let mut line = String::new();
         if dice.one_in(20) {
-            line.push_str(dice.pick(&["null", "\u{feff}", "\0\0", "[1]", " ", "7 ", "\n"]));
+            line.push_str(dice.pick(&[
+                "null", "\u{feff}", "\0\0", "[1]", "[]", "\"text\"", " ", "7 ", "\n",
+            ]));
         }
         let is_torn = dice.one_in(16);
         if is_torn {
