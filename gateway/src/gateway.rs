@@ -17,12 +17,15 @@ use tokio::task::{JoinHandle, JoinSet};
 use crate::config::Config;
 use crate::doors::{GatewayInfo, Service};
 use crate::local_node::LocalNodeError;
+use crate::nodes::NodeContext;
+use crate::nodes::SessionInterface;
 use crate::nodes::authority::{Authority, AuthorityError};
 use crate::nodes::listener::{self, ListenError};
-use crate::nodes::{NodeContext, Presences};
-use crate::sessions::projection;
+use crate::sessions::files::Files;
+use crate::sessions::keeper;
+use crate::sessions::projection::Stores;
 use crate::state::{Health, OpenError, State, StateError, StateOptions};
-use crate::{effects, local_node, upkeep};
+use crate::{effects, local_node, state, upkeep};
 
 /// What a gateway needs to run.
 #[derive(Debug)]
@@ -123,12 +126,8 @@ impl Gateway {
         let state_dir = HeldDir::hold(&options.state_dir, Holder::Gateway)?;
         let clock = options.clock;
         let state = open_state(state_dir.path(), clock.clone()).await?;
-        let context = Arc::new(NodeContext {
-            state: state.clone(),
-            presences: Presences::new(clock.clone()),
-            authority: Authority::load_or_create(state_dir.path(), clock.now())?,
-            clock: clock.clone(),
-        });
+        let authority = Authority::load_or_create(state_dir.path(), clock.now())?;
+        let context = Arc::new(NodeContext::new(state.clone(), authority, clock.clone()));
         let endpoint = listener::listen(&context, options.listen)?;
         let listen = endpoint.local_addr().map_err(|source| ListenError::Bind {
             address: options.listen,
@@ -147,20 +146,28 @@ impl Gateway {
         );
 
         let (stop, stopped) = watch::channel(false);
-        let (projections, changed) = mpsc::channel(projection::QUEUE);
+        let (projections, changed) = mpsc::channel(keeper::QUEUE);
         let mut tasks = JoinSet::new();
-        let dir = state_dir.path().to_owned();
-        tasks.spawn(projection::follow(state.clone(), dir, changed));
+        let stores = Stores {
+            state: state.clone(),
+            state_dir: state_dir.path().to_owned(),
+            files: Files::default(),
+            clock: clock.clone(),
+        };
+        tasks.spawn(keeper::keep(stores, changed));
         let effects = effects::pass_on(context.clone(), state.subscribe(), projections.clone());
         tasks.spawn(until(stopped.clone(), effects));
         let log = upkeep::keep_log(state.clone(), clock.clone(), options.config);
         tasks.spawn(until(stopped.clone(), log));
         let leases = upkeep::keep_leases(state.clone(), clock.clone());
         tasks.spawn(until(stopped.clone(), leases));
-        let leaf = listener::keep_leaf_fresh(endpoint.clone(), context.clone());
-        tasks.spawn(until(stopped.clone(), leaf));
-        tasks.spawn(listener::accept(endpoint, context.clone(), stopped.clone()));
-        tasks.spawn(socket::serve(door, Arc::new(service), stopped));
+        let certificates = listener::keep_certificates(endpoint.clone(), context.clone());
+        tasks.spawn(until(stopped.clone(), certificates));
+        let service = Arc::new(service);
+        let sessions: Arc<dyn SessionInterface> = service.clone();
+        let nodes = listener::accept(endpoint, context.clone(), sessions, stopped.clone());
+        tasks.spawn(nodes);
+        tasks.spawn(socket::serve(door, service, stopped));
         effects::all_projections(&context, &projections).await;
         let local = match options.local_roots {
             Some(roots) => Some(local_node::start(&context, &state_dir, listen, roots).await?),
@@ -246,6 +253,7 @@ impl std::fmt::Debug for Gateway {
 }
 
 async fn open_state(dir: &Path, clock: Arc<dyn Clock>) -> Result<State, OpenError> {
+    refuse_emptied(dir)?;
     let options = StateOptions {
         directory: dir.to_owned(),
         clock,
@@ -257,6 +265,18 @@ async fn open_state(dir: &Path, clock: Arc<dyn Clock>) -> Result<State, OpenErro
             path,
             detail: error.to_string(),
         }),
+    }
+}
+
+/// A database that has nothing in it, in a directory that a gateway was run on, has been
+/// lost. A new one in its place would forget every node and give numbers a second time.
+fn refuse_emptied(dir: &Path) -> Result<(), OpenError> {
+    match state::unwritten(dir) {
+        Some(path) if Authority::exists(dir) => Err(OpenError::Corrupt {
+            path,
+            detail: "it is empty or not there, and a gateway was run on this directory".to_owned(),
+        }),
+        _ => Ok(()),
     }
 }
 

@@ -8,7 +8,7 @@ use tidings_node::clock::Clock;
 use tidings_node::connection::{
     Agent, AgentOptions, IdentityFileError, NodeIdentity, NodeKey, TlsError, signing_request,
 };
-use tidings_node::discover::RootSet;
+use tidings_node::discover::{RootSet, SEEN_FILE};
 use tidings_node::held_dir::HeldDir;
 use tokio::task::JoinHandle;
 
@@ -68,6 +68,7 @@ pub(crate) async fn start(
     Ok(Agent::start(AgentOptions {
         identity,
         identity_dir: None,
+        seen_file: Some(dir.join(SEEN_FILE)),
         roots,
         clock,
     })?)

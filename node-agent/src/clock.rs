@@ -4,6 +4,9 @@ use std::time::{Duration, Instant};
 
 use tidings_protocol::EpochMs;
 
+/// Clocks that differ by more than this are set wrong, and not just unsynchronised.
+pub const MAX_SKEW_MS: i64 = 5 * 60 * 1_000;
+
 /// A source of time.
 pub trait Clock: Send + Sync + std::fmt::Debug {
     /// Wall-clock time; it may jump.

@@ -44,6 +44,18 @@ where
     M: FrameMessage,
     R: AsyncRead + Unpin,
 {
+    match read_body(stream, limit).await? {
+        Some(body) => Ok(Some(decode(&body)?)),
+        None => Ok(None),
+    }
+}
+
+/// Reads the body of one frame of at most `limit` bytes; `None` when the stream ended before
+/// it.
+pub async fn read_body<R>(stream: &mut R, limit: usize) -> Result<Option<Vec<u8>>, StreamError>
+where
+    R: AsyncRead + Unpin,
+{
     let mut header = [0; HEADER_BYTES];
     let mut filled = 0;
     while filled < HEADER_BYTES {
@@ -63,7 +75,7 @@ where
     if read < length {
         return Err(StreamError::Torn);
     }
-    Ok(Some(decode(&body)?))
+    Ok(Some(body))
 }
 
 #[cfg(test)]

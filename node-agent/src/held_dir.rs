@@ -16,14 +16,16 @@ pub enum Holder {
     NodeAgent,
 }
 
-/// What stands in a state directory of ours, one or the other.
-const OUR_FILES: [&str; 6] = [
+/// What stands in a state directory of ours, one or the other. The last is what a node's key
+/// is written to before it is put in place: all there is where a first start was killed then.
+const OUR_FILES: [&str; 7] = [
     "gateway.lock",
     "node.lock",
     "state.sqlite",
     "node.json",
     "node.key",
     "config.toml",
+    "node.new",
 ];
 
 /// True for a directory that is a state directory, or can become one: it is empty, or holds a
@@ -139,6 +141,7 @@ fn process(lock: &mut File) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::connection::NodeKey;
 
     #[test]
     fn a_directory_of_others_is_refused_and_left_as_it_is() {
@@ -159,6 +162,17 @@ mod tests {
         assert_eq!(mode & 0o777, 0o755);
         std::fs::write(scratch.path().join("config.toml"), "").expect("ours");
         HeldDir::hold(scratch.path(), Holder::Gateway).expect("ours now");
+    }
+
+    #[test]
+    fn a_directory_in_which_a_first_start_was_killed_is_taken_again() {
+        let scratch = tempfile::tempdir().expect("scratch");
+        let key = scratch.path().join("node.key");
+        // Half of a key, as the process that wrote it was killed.
+        std::fs::write(key.with_extension("new"), "-----BEGIN").expect("file");
+        NodeKey::load_or_create(scratch.path()).expect("a new key");
+        assert!(key.exists());
+        HeldDir::hold(scratch.path(), Holder::NodeAgent).expect("ours");
     }
 
     #[test]

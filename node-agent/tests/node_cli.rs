@@ -6,7 +6,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use tidings_protocol::report::LinkId;
-use tidings_protocol::session_api::{NodeLinkStatus, NodeStatus, Reply, Request, RootStatus};
+use tidings_protocol::session_api::{
+    CertificateState, NodeLinkStatus, NodeStatus, Reply, Request, RootStatus,
+};
 use tidings_protocol::wire::frame::{HEADER_BYTES, decode, encode};
 use tidings_protocol::{Catalog, HostName, NodeId, ThreadId};
 
@@ -39,7 +41,7 @@ fn alone_it_prints_help() {
     let output = run("", "");
     assert!(output.starts_with("exit 0\n--- stdout\nFollows the transcripts"));
     assert_eq!(output, run("--help", ""));
-    for verb in ["join", "run", "status", "classify"] {
+    for verb in ["join", "request", "run", "status", "doctor", "classify"] {
         let help = run(&format!("{verb} --help"), "");
         let example = format!("Example:\n  tidings-node {verb}");
         assert!(help.contains(&example), "{help}");
@@ -85,6 +87,27 @@ fn a_link_and_a_file_at_once_cannot_be_meant() {
 }
 
 #[test]
+fn a_link_in_the_wrong_place_is_not_repeated() {
+    let (code, pin) = ("0123456789abcdef".repeat(2), "ab12".repeat(16));
+    let link = format!("tidings://join/{code}@127.0.0.1:1?ca={pin}");
+    for line in [
+        link.clone(),
+        format!("join {link} {link}"),
+        format!("join --name laptop --link {link}"),
+        format!("join --nmae={link}"),
+        format!("status {link}"),
+        format!("run --root {link}"),
+        format!("classify --catalog {code} file"),
+        format!("{code} --json"),
+        format!("join {code}"),
+    ] {
+        let output = run(&line, "");
+        assert!(output.starts_with("exit 2\n"), "{output}");
+        assert!(!output.contains(&code[..8]), "{output}");
+    }
+}
+
+#[test]
 fn without_a_node_agent_status_says_how_to_start_one() {
     assert_eq!(
         run("status --state-dir /nonexistent", ""),
@@ -104,6 +127,8 @@ fn status() -> NodeStatus {
         connection_since: 1_796_072_703_123,
         connection_error: Some("the node is revoked; pair it again".to_owned()),
         certificate_not_after: 1_796_159_103_123,
+        certificate_state: CertificateState::Expiring,
+        gateway_ahead_ms: Some(1_500),
         roots: vec![RootStatus {
             catalog: Catalog::Claude,
             path: "/home/ada/.claude/projects".to_owned(),
@@ -175,7 +200,8 @@ fn status_as_json_has_every_member() {
          \"gateway\":\"gw.example.org:7430\",\"connection\":\"refused\",\
          \"connectionSince\":1796072703123,\
          \"connectionError\":\"the node is revoked; pair it again\",\
-         \"certificateNotAfter\":1796159103123,\
+         \"certificateNotAfter\":1796159103123,\"certificateState\":\"expiring\",\
+         \"gatewayAheadMs\":1500,\
          \"roots\":[{\"catalog\":\"claude\",\"path\":\"/home/ada/.claude/projects\",\
          \"state\":\"polled\"}],\
          \"links\":[{\"link\":5,\"catalog\":\"claude\",\"threadId\":\"0a1b\",\
@@ -187,13 +213,45 @@ fn status_as_json_has_every_member() {
 }
 
 #[test]
-fn classify_names_what_it_cannot_read() {
-    let missing = "error: cannot read /nonexistent/t.jsonl: no such file";
-    let output = run("classify /nonexistent/t.jsonl", "");
-    assert!(output.starts_with("exit 1\n"), "{output}");
-    assert!(output.contains(missing), "{output}");
-    let json = run("classify /nonexistent/t.jsonl --json", "");
-    assert!(json.contains("\"type\":\"not_found\""), "{json}");
+fn classify_names_what_it_cannot_read_and_waits_for_none_of_it() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let path = |name: &str| scratch.path().join(name);
+    std::fs::create_dir(path("directory")).expect("a directory");
+    std::os::unix::fs::symlink("nowhere", path("dangling")).expect("a link");
+    std::os::unix::fs::symlink(path("loop"), path("loop")).expect("a link");
+    let (mode, kind) = (rustix::fs::Mode::RUSR, rustix::fs::FileType::Fifo);
+    rustix::fs::mknodat(rustix::fs::CWD, path("fifo"), kind, mode, 0).expect("a fifo");
+    drop(UnixListener::bind(path("socket")).expect("a socket"));
+    let (none, other) = (
+        ("exit 1\n", "not_found", "no such file"),
+        ("exit 65\n", "invalid_data", "is not a regular file"),
+    );
+    for (name, (exit, kind, message)) in [
+        ("missing", none),
+        ("dangling", none),
+        ("directory", other),
+        ("loop", other),
+        ("fifo", other),
+        ("socket", other),
+    ] {
+        let line = format!("classify {}", path(name).display());
+        let said = run(&line, "");
+        assert!(said.starts_with(exit), "{name}: {said}");
+        assert!(said.contains(message), "{name}: {said}");
+        assert!(
+            said.contains("hint: name one transcript, a .jsonl file"),
+            "{name}: {said}"
+        );
+        let json = run(&format!("{line} --json"), "");
+        assert!(
+            json.contains(&format!("\"type\":\"{kind}\"")),
+            "{name}: {json}"
+        );
+        assert!(
+            json.contains(name) && json.contains("\"hint\":\"name one"),
+            "{name}: {json}"
+        );
+    }
 }
 
 #[test]

@@ -11,6 +11,7 @@ pub mod join_link;
 pub mod key;
 pub mod marker;
 mod nesting;
+pub mod pairing;
 pub mod report;
 pub mod session_api;
 pub mod signal;

@@ -115,7 +115,7 @@ pub struct WaitingRecord {
     pub followed_by: u8,
     /// False for what was waiting already at adoption: it never counts.
     pub counts: bool,
-    /// Matches a delivered message, so that a late verdict is still an echo.
+    /// The delivery that it matches, so that a late verdict is still an echo.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub echo_of: Option<u64>,
     /// It says itself what its content is made of, so that a file's own events for user
@@ -183,9 +183,15 @@ pub enum MarkerError {
         /// Its limit.
         limit: usize,
     },
-    /// Not a marker at all.
-    #[error("not a marker: {0}")]
-    Undecodable(String),
+    /// Not a marker at all. What it is instead is not repeated: it may be anything.
+    #[error("{bytes} bytes cannot be decoded as a marker")]
+    Undecodable {
+        /// How many they are.
+        bytes: usize,
+    },
+    /// Ours cannot be encoded.
+    #[error("a marker cannot be encoded")]
+    Unencodable,
 }
 
 impl Marker {
@@ -208,8 +214,7 @@ impl Marker {
     /// The marker as it stands in the database.
     pub fn encode(&self) -> Result<Vec<u8>, MarkerError> {
         self.check()?;
-        let bytes = rmp_serde::to_vec_named(self)
-            .map_err(|error| MarkerError::Undecodable(error.to_string()))?;
+        let bytes = rmp_serde::to_vec_named(self).map_err(|_| MarkerError::Unencodable)?;
         if bytes.len() > MAX_MARKER_BYTES {
             return Err(MarkerError::TooLarge(bytes.len()));
         }
@@ -221,11 +226,11 @@ impl Marker {
         if bytes.len() > MAX_MARKER_BYTES {
             return Err(MarkerError::TooLarge(bytes.len()));
         }
+        let undecodable = || MarkerError::Undecodable { bytes: bytes.len() };
         if !is_shallow(bytes) {
-            return Err(MarkerError::Undecodable("it is nested too deep".to_owned()));
+            return Err(undecodable());
         }
-        let marker: Self = rmp_serde::from_slice(bytes)
-            .map_err(|error| MarkerError::Undecodable(error.to_string()))?;
+        let marker: Self = rmp_serde::from_slice(bytes).map_err(|_| undecodable())?;
         marker.check()?;
         Ok(marker)
     }

@@ -39,6 +39,35 @@ pub struct Link {
     pub marker: Marker,
     /// What tells the gateway's own deliveries from a human's words.
     pub echo: Echo,
+    /// What the last applied report said of the file.
+    #[serde(default)]
+    pub last_look: Look,
+}
+
+/// What a report says of the file itself. A node that was started anew learns by it what its
+/// predecessor told: the first good look after another is reported.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Look {
+    /// It is there, or nobody has reported yet.
+    #[default]
+    Good,
+    /// It is gone.
+    Missing,
+    /// Nothing could be said, and why.
+    Inconclusive(Inconclusive),
+}
+
+impl Look {
+    /// What an outcome says of the file.
+    #[must_use]
+    pub fn by(outcome: &Outcome) -> Self {
+        match outcome {
+            Outcome::Activity(_) | Outcome::Quiet => Self::Good,
+            Outcome::Missing => Self::Missing,
+            Outcome::Inconclusive(reason) => Self::Inconclusive(*reason),
+        }
+    }
 }
 
 /// How a node recognises a text that the gateway itself delivered to a thread.
@@ -51,11 +80,11 @@ pub struct Echo {
     pub deliveries: Vec<Delivery>,
 }
 
-/// One text that the gateway delivered.
+/// One text that the gateway delivered. The same text delivered again is another delivery.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delivery {
-    /// The message.
-    pub message: u64,
+    /// The delivery.
+    pub id: u64,
     /// HMAC-SHA-256 of the normalised text, first 16 bytes.
     #[serde(with = "serde_bytes")]
     pub digest: [u8; 16],
@@ -115,7 +144,7 @@ impl Outcome {
 pub struct Activity {
     /// One entry per human turn, in file order, at most [`MAX_REPORT_ITEMS`].
     pub turns: Vec<Evidence>,
-    /// The delivered messages that were found as echoes (they are not turns).
+    /// The deliveries that were found as echoes (they are not turns).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub echoed: Vec<u64>,
 }
@@ -156,11 +185,26 @@ pub enum Inconclusive {
     PermissionDenied,
     /// Reading failed.
     ReadFailed,
-    /// The machine did not answer in time.
+    /// The file system did not answer in time.
     TimedOut,
 }
 
 impl Inconclusive {
+    /// All reasons.
+    pub const ALL: [Self; 5] = [
+        Self::RootUnavailable,
+        Self::NeverSeen,
+        Self::PermissionDenied,
+        Self::ReadFailed,
+        Self::TimedOut,
+    ];
+
+    /// The reason of that name.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|reason| reason.as_str() == name)
+    }
+
     /// The reason's name.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -285,6 +329,14 @@ mod tests {
             rule: "typed-prompt".to_owned(),
             at: 5,
         }
+    }
+
+    #[test]
+    fn every_reason_has_a_name_of_its_own() {
+        for reason in Inconclusive::ALL {
+            assert_eq!(Inconclusive::parse(reason.as_str()), Some(reason));
+        }
+        assert_eq!(Inconclusive::parse("quiet"), None);
     }
 
     #[test]

@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 use tidings_protocol::session_api::{
-    CatalogList, NodesInvite, Reply, Request, SessionsList, SignalsQuery, WatchFilter,
+    CatalogList, Introduction, NodesInvite, Reply, Request, SessionsList, SignalsQuery, WatchFilter,
 };
 use tidings_protocol::wire::frame::{FrameMessage, decode};
 use tidings_protocol::wire::messages::RefusalCode;
@@ -33,6 +33,7 @@ fn every_message_has_its_golden_file_and_every_golden_file_its_message() {
     };
     let mut expected = named("message", Message::NAMES);
     expected.extend(named("request", Request::NAMES));
+    expected.extend(named("introduction", Introduction::NAMES));
     expected.extend(named("reply", Reply::NAMES));
     expected.extend(named("marker", &["marker"]));
 
@@ -260,7 +261,7 @@ fn a_marker_says_what_is_wrong_with_it() {
     );
     assert!(matches!(
         Marker::decode(b"\x80"),
-        Err(MarkerError::Undecodable(_))
+        Err(MarkerError::Undecodable { bytes: 1 })
     ));
 }
 

@@ -9,6 +9,7 @@ use std::thread;
 use serde_json::Value;
 
 use crate::clock::DEADLINE;
+use crate::spawn::spawn;
 
 /// What a command left behind.
 #[derive(Debug)]
@@ -70,7 +71,7 @@ impl fmt::Display for Answer {
 /// Runs a command to its end, which must come before the deadline.
 #[track_caller]
 pub fn run(command: &mut Command) -> Answer {
-    let mut child = command.spawn().expect("the program starts");
+    let mut child = spawn(command);
     let (mut stdout, mut stderr) = (
         child.stdout.take().expect("stdout is piped"),
         child.stderr.take().expect("stderr is piped"),

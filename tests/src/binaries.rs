@@ -23,7 +23,9 @@ pub fn binaries() -> &'static Binaries {
     BINARIES.get_or_init(build)
 }
 
-fn build() -> Binaries {
+/// A cargo that works in the workspace, with the profile and into the target directory of
+/// the running test.
+pub fn cargo(command: &str) -> Command {
     let test = std::env::current_exe().expect("the path of the running test");
     // <target directory>/<profile>/deps/<test>
     let profile_dir = test.ancestors().nth(2).expect("a profile's folder");
@@ -40,13 +42,18 @@ fn build() -> Binaries {
     for (name, _) in std::env::vars_os().filter(|(name, _)| is_of_this_package(name)) {
         cargo.env_remove(name);
     }
-    let output = cargo
+    cargo
         .current_dir(workspace)
-        .args(["build", "--bin", "tidings", "--bin", "tidings-node"])
-        .args(["--message-format", "json-render-diagnostics"])
-        .args(["--profile", profile, "--target-dir"])
+        .args([command, "--profile", profile, "--target-dir"])
         .arg(target_dir)
-        .stdin(Stdio::null())
+        .stdin(Stdio::null());
+    cargo
+}
+
+fn build() -> Binaries {
+    let output = cargo("build")
+        .args(["--bin", "tidings", "--bin", "tidings-node"])
+        .args(["--message-format", "json-render-diagnostics"])
         .stderr(Stdio::inherit())
         .output()
         .expect("cargo starts");

@@ -9,16 +9,19 @@ pub const DEADLINE: Duration = Duration::from_secs(30);
 /// Asks until there is an answer, and panics beyond the deadline. Each question should cost
 /// something, such as a process: that is what keeps this from spinning.
 #[track_caller]
-pub fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+pub fn until<T>(what: &str, ask: impl FnMut() -> Option<T>) -> T {
+    until_within(DEADLINE, what, ask)
+}
+
+/// The same for what takes its time by design.
+#[track_caller]
+pub fn until_within<T>(limit: Duration, what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     let began = Instant::now();
     loop {
         if let Some(answer) = ask() {
             return answer;
         }
-        assert!(
-            began.elapsed() < DEADLINE,
-            "after {DEADLINE:?} still not: {what}"
-        );
+        assert!(began.elapsed() < limit, "after {limit:?} still not: {what}");
     }
 }
 

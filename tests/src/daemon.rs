@@ -10,6 +10,7 @@ use serde_json::Value;
 use crate::answer::end;
 use crate::clock::DEADLINE;
 use crate::lines::{Lines, Next};
+use crate::spawn::spawn;
 
 /// How much of a log stands in the message of a failed test, in characters.
 const LOG_TAIL_CHARS: usize = 6_000;
@@ -62,11 +63,10 @@ impl Daemon {
     /// Starts `command` with its log appended to `log`.
     pub(crate) fn spawn(command: &mut Command, log: &Path, level: Log) -> Self {
         let file = OpenOptions::new().create(true).append(true).open(log);
-        let mut child = command
+        command
             .env("TIDINGS_LOG", level.filter())
-            .stderr(file.expect("a log file"))
-            .spawn()
-            .expect("the daemon starts");
+            .stderr(file.expect("a log file"));
+        let mut child = spawn(command);
         let stdout = child.stdout.take().expect("stdout is piped");
         Self {
             child,

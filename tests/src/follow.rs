@@ -11,6 +11,7 @@ use crate::counted::human_turns;
 use crate::daemon::signal;
 use crate::gateway::Gateway;
 use crate::lines::{Lines, Next};
+use crate::spawn::spawn;
 
 /// A running `signals follow --json`, and what it has shown so far.
 #[derive(Debug)]
@@ -22,7 +23,7 @@ pub struct Follow {
 
 impl Follow {
     pub(crate) fn spawn(command: &mut Command) -> Self {
-        let mut child = command.spawn().expect("the program starts");
+        let mut child = spawn(command);
         let stdout = child.stdout.take().expect("stdout is piped");
         Self {
             child,
@@ -64,6 +65,22 @@ impl Follow {
                 self.signal_within(left).is_some(),
                 "only {counted} turns of {turns} after {:?}",
                 began.elapsed()
+            );
+        }
+    }
+
+    /// Reads until the human messages of `session` stand for at least `turns` turns in all.
+    /// Each next signal must come before the deadline, however many there are.
+    #[track_caller]
+    pub fn wait_for_at_least(&mut self, session: &str, turns: usize) {
+        loop {
+            let counted = human_turns(&self.seen, session);
+            if counted >= turns {
+                return;
+            }
+            assert!(
+                self.signal_within(DEADLINE).is_some(),
+                "only {counted} turns of {turns}"
             );
         }
     }

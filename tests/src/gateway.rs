@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::answer::{Answer, run};
 use crate::binaries::binaries;
+use crate::cable::NetworkEnd;
 use crate::daemon::{Daemon, Ended, Log, signal};
 use crate::follow::Follow;
 use crate::scratch::Scratch;
@@ -20,6 +21,7 @@ pub struct Setup {
     environment: Vec<(String, OsString)>,
     level: Log,
     state_dir: Option<PathBuf>,
+    end: Option<NetworkEnd>,
 }
 
 impl Setup {
@@ -44,6 +46,7 @@ impl Setup {
             environment: Vec::new(),
             level: Log::Everything,
             state_dir: None,
+            end: None,
         }
     }
 
@@ -59,6 +62,17 @@ impl Setup {
     pub fn with_variable(mut self, name: &str, value: impl Into<OsString>) -> Self {
         self.environment.push((name.to_owned(), value.into()));
         self
+    }
+
+    /// The same at an end of a cable.
+    #[must_use]
+    pub fn at(mut self, end: &NetworkEnd) -> Self {
+        self.end = Some(end.clone());
+        self
+    }
+
+    fn ip(&self) -> &'static str {
+        self.end.as_ref().map_or("127.0.0.1", NetworkEnd::address)
     }
 
     /// The same with its state directory there.
@@ -119,7 +133,7 @@ impl Gateway {
         let own = || scratch.path().join("gateway");
         Self {
             daemon: None,
-            listen: "127.0.0.1:0".to_owned(),
+            listen: format!("{}:0", setup.ip()),
             state_dir: setup.state_dir.clone().unwrap_or_else(own),
             setup,
             scratch: scratch.clone(),
@@ -137,7 +151,7 @@ impl Gateway {
         assert_eq!(ready["socket"].as_str(), socket.to_str(), "{ready}");
         let listen = ready["listen"].as_str().expect("an address");
         assert!(
-            listen.starts_with("127.0.0.1:") && !listen.ends_with(":0"),
+            listen.starts_with(self.setup.ip()) && !listen.ends_with(":0"),
             "{ready}"
         );
         listen.clone_into(&mut self.listen);
@@ -172,7 +186,8 @@ impl Gateway {
     }
 
     fn command(&self) -> Command {
-        let mut command = self.scratch.command(&binaries().tidings);
+        let end = self.setup.end.as_ref();
+        let mut command = self.scratch.command_at(end, &binaries().tidings);
         command
             .args(["gateway", "run", "--json", "--http", "off", "--listen"])
             .arg(&self.listen)
@@ -198,6 +213,16 @@ impl Gateway {
             .take()
             .expect("a running gateway")
             .wait_for_end()
+    }
+
+    /// SIGSTOP: it does nothing until it is resumed.
+    pub fn suspend(&self) {
+        signal(self.id(), "STOP");
+    }
+
+    /// SIGCONT.
+    pub fn resume(&self) {
+        signal(self.id(), "CONT");
     }
 
     /// SIGKILL.

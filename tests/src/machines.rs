@@ -6,6 +6,7 @@ use crate::gateway::Gateway;
 use crate::node::Node;
 use crate::scratch::Scratch;
 use crate::transcripts::Transcript;
+use crate::weather::Proxy;
 
 /// The session that watches in most tests.
 pub const WATCHER: &str = "agent:main:main";
@@ -37,6 +38,15 @@ impl TwoMachines {
         let mut node = Node::join(&gateway, "laptop");
         node.run();
         Self { gateway, node }
+    }
+
+    /// Both, with a network of changing weather between them.
+    pub fn with_weather() -> (Self, Proxy) {
+        let gateway = Gateway::start(&Scratch::new());
+        let proxy = Proxy::to(gateway.address());
+        let mut node = Node::join_at(&gateway, "laptop", &proxy.address());
+        node.run();
+        (Self { gateway, node }, proxy)
     }
 
     /// Adopts a thread of the node, watched by [`WATCHER`] from there on.

@@ -20,9 +20,21 @@ impl Mount {
         mounted.then(|| Self(path.to_owned()))
     }
 
+    /// What is in `source`, seen at `path` too, which exists. None as for [`Mount::small`].
+    pub fn bind(source: &Path, path: &Path) -> Option<Self> {
+        let source = source.to_str()?;
+        run("mount", &["--bind", source], path).then(|| Self(path.to_owned()))
+    }
+
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.0
+    }
+
+    /// It is there no more, whoever uses it.
+    #[track_caller]
+    pub fn take_away(&self) {
+        assert!(run("umount", &["-l"], &self.0), "umount");
     }
 
     /// Nothing on it can be written any more.

@@ -1,13 +1,17 @@
 //! A node agent in a process of its own.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use serde_json::Value;
 
 use crate::answer::{Answer, run};
 use crate::binaries::binaries;
-use crate::daemon::{Daemon, Log};
+use crate::cable::NetworkEnd;
+use crate::daemon::{Daemon, Log, signal};
 use crate::gateway::Gateway;
+use crate::namespace::Namespace;
 use crate::scratch::Scratch;
 
 /// A machine with a node agent; dropping it kills the agent.
@@ -16,7 +20,10 @@ pub struct Node {
     daemon: Option<Daemon>,
     name: String,
     folder: PathBuf,
+    namespace: Option<Namespace>,
+    environment: Vec<(String, OsString)>,
     scratch: Scratch,
+    end: Option<NetworkEnd>,
 }
 
 impl Node {
@@ -30,8 +37,18 @@ impl Node {
             daemon: None,
             name: name.to_owned(),
             folder,
+            namespace: None,
+            environment: Vec::new(),
             scratch: scratch.clone(),
+            end: None,
         }
+    }
+
+    /// The same at an end of a cable.
+    #[must_use]
+    pub fn at(mut self, end: &NetworkEnd) -> Self {
+        self.end = Some(end.clone());
+        self
     }
 
     /// A machine that a link printed by `gateway` has joined to it. Its agent does not run.
@@ -41,9 +58,25 @@ impl Node {
         node
     }
 
+    /// The same for a machine that reaches the gateway at `address`.
+    pub fn join_at(gateway: &Gateway, name: &str, address: &str) -> Self {
+        let node = Self::new(gateway.scratch(), name);
+        node.join_with(&node.invite_at(gateway, address)).done();
+        node
+    }
+
+    /// One more variable for the environment of its agent.
+    pub fn set_variable(&mut self, name: &str, value: impl Into<OsString>) {
+        self.environment.push((name.to_owned(), value.into()));
+    }
+
     /// A join link of `gateway` for this machine.
     pub fn invite(&self, gateway: &Gateway) -> String {
-        let address = gateway.address();
+        self.invite_at(gateway, gateway.address())
+    }
+
+    /// The same with the address that the machine reaches the gateway at.
+    pub fn invite_at(&self, gateway: &Gateway, address: &str) -> String {
         let invitation = gateway.ask(&[
             "nodes",
             "invite",
@@ -60,7 +93,7 @@ impl Node {
 
     /// Runs `tidings-node join <link>`.
     pub fn join_with(&self, link: &str) -> Answer {
-        let mut command = self.scratch.command(&binaries().node);
+        let mut command = self.program();
         command
             .args(["join", link, "--json", "--state-dir"])
             .arg(self.state_dir());
@@ -69,7 +102,7 @@ impl Node {
 
     /// Runs `tidings-node <arguments> --json` on it.
     pub fn command(&self, arguments: &[&str]) -> Answer {
-        let mut command = self.scratch.command(&binaries().node);
+        let mut command = self.program();
         command
             .args(arguments)
             .args(["--json", "--state-dir"])
@@ -89,23 +122,48 @@ impl Node {
         self.start(Log::Warnings);
     }
 
+    /// The same in a namespace, now and whenever it is started again.
+    #[track_caller]
+    pub fn run_in(&mut self, namespace: Namespace) {
+        self.namespace = Some(namespace);
+        self.run();
+    }
+
     /// The process id of its agent.
     pub fn id(&self) -> u32 {
         self.daemon.as_ref().expect("a running agent").id()
     }
 
+    fn program(&self) -> Command {
+        let end = self.end.as_ref();
+        self.scratch.command_at(end, &binaries().node)
+    }
+
     fn start(&mut self, level: Log) {
-        let mut command = self.scratch.command(&binaries().node);
+        self.spawn(level);
+        self.wait_for_welcome();
+    }
+
+    /// Starts the agent without waiting for anything.
+    pub fn start_unwelcomed(&mut self) {
+        self.spawn(Log::Everything);
+    }
+
+    fn spawn(&mut self, level: Log) {
+        let mut command = match &self.namespace {
+            Some(namespace) => namespace.command(&self.scratch, &binaries().node),
+            None => self.program(),
+        };
         command
             .args(["run", "--json", "--state-dir"])
-            .arg(self.state_dir());
+            .arg(self.state_dir())
+            .envs(self.environment.iter().cloned());
         for (catalog, root) in [("claude", self.claude()), ("codex", self.codex())] {
             command
                 .arg("--root")
                 .arg(format!("{catalog}={}", root.display()));
         }
         self.daemon = Some(Daemon::spawn(&mut command, &self.log(), level));
-        self.wait_for_welcome();
     }
 
     /// Waits for the next time that its gateway welcomes it.
@@ -113,6 +171,23 @@ impl Node {
     pub fn wait_for_welcome(&self) {
         let daemon = self.daemon.as_ref().expect("a running agent");
         daemon.wait_for("connected");
+    }
+
+    /// Waits until its agent says that it is not connected any more.
+    #[track_caller]
+    pub fn wait_for_loss(&self) {
+        let daemon = self.daemon.as_ref().expect("a running agent");
+        daemon.wait_for("disconnected");
+    }
+
+    /// SIGSTOP: its agent does nothing until it is resumed.
+    pub fn suspend(&self) {
+        signal(self.id(), "STOP");
+    }
+
+    /// SIGCONT.
+    pub fn resume(&self) {
+        signal(self.id(), "CONT");
     }
 
     /// SIGKILL.
@@ -124,6 +199,16 @@ impl Node {
     #[track_caller]
     pub fn stop(&mut self) -> i32 {
         self.daemon.take().expect("a running agent").stop()
+    }
+
+    /// SIGSTOP: it does nothing until it is told to go on.
+    pub fn pause(&self) {
+        signal(self.id(), "STOP");
+    }
+
+    /// SIGCONT.
+    pub fn go_on(&self) {
+        signal(self.id(), "CONT");
     }
 
     /// Its name in keys.

@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tempfile::TempDir;
 
+use crate::cable::NetworkEnd;
+
 /// The folder of one test: gone when the test is over, kept and named when it fails.
 #[derive(Debug, Clone)]
 pub struct Scratch(Arc<Folder>);
@@ -72,6 +74,18 @@ impl Scratch {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
+        command
+    }
+}
+
+impl Scratch {
+    /// The same at an end of a cable, where one is given.
+    pub(crate) fn command_at(&self, end: Option<&NetworkEnd>, program: &Path) -> Command {
+        let Some(end) = end else {
+            return self.command(program);
+        };
+        let mut command = self.command(Path::new("ip"));
+        command.args(end.arguments(program));
         command
     }
 }

@@ -2,6 +2,8 @@
 
 pub mod actor;
 pub mod cursor;
+pub mod goal;
 pub mod notice;
 pub mod recording;
 pub mod retention;
+pub mod run;

@@ -7,8 +7,10 @@ use tidings_protocol::Host;
 
 use super::backup::BackupArgs;
 use super::catalog::CatalogCommand;
+use super::cert::CertCommand;
 use super::config::ConfigCommand;
 use super::doctor::DoctorArgs;
+use super::endings::AgentsCommand;
 use super::nodes::NodesCommand;
 use super::notices::NoticesCommand;
 use super::run_options::{GatewayRunArgs, QuickstartArgs};
@@ -76,9 +78,15 @@ pub(super) enum Asking {
     /// The machines whose transcripts are followed
     #[command(subcommand)]
     Nodes(NodesCommand),
+    /// Certificates for machines that are set up by the dozen, or out of reach
+    #[command(subcommand)]
+    Cert(CertCommand),
     /// The threads that agent programs wrote on all machines
     #[command(subcommand)]
     Catalog(CatalogCommand),
+    /// Agents, and all that is theirs
+    #[command(subcommand)]
+    Agents(AgentsCommand),
     /// Sessions: threads taken into the gateway under a session key
     #[command(subcommand)]
     Sessions(SessionsCommand),

@@ -1,18 +1,17 @@
 //! `tidings doctor`: what is wrong, and the command that mends it.
 
-use std::cmp::Reverse;
-use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use clap::Args;
-use serde::Serialize;
-use tidings_node::cli::{CommandError, Note, Page};
+use tidings_node::cli::CommandError;
+use tidings_node::cli::diagnosis::{Diagnosis, Remedy};
 use tidings_protocol::session_api::{ApiError, Finding, Request, Severity};
 
 use super::Context;
 use super::client::answer;
-use super::state_files::{Open, close, open_to_others};
+use super::state_files::{open_to_others, rejected_stores};
 use crate::config::Layers;
+use crate::sessions::names::STORE;
 use crate::state::{DATABASE_FILE, check_file};
 
 #[derive(Debug, Args)]
@@ -21,24 +20,6 @@ pub(super) struct DoctorArgs {
     /// Mends what is safe to mend: takes from others the permission to read what is secret
     #[arg(long)]
     fix: bool,
-}
-
-/// What was found, and what was mended.
-#[derive(Debug, Default, Serialize)]
-struct Diagnosis {
-    findings: Vec<Finding>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    fixed: Vec<Fixed>,
-}
-
-/// Something that is as it should be now.
-#[derive(Debug, Serialize)]
-struct Fixed {
-    path: PathBuf,
-    /// Its permissions before, in octal.
-    was: String,
-    /// Its permissions now.
-    is: String,
 }
 
 pub(super) async fn run(args: DoctorArgs, context: &mut Context<'_>) -> Result<(), CommandError> {
@@ -53,58 +34,36 @@ pub(super) async fn run(args: DoctorArgs, context: &mut Context<'_>) -> Result<(
     for open in open_to_others(&state_dir) {
         diagnosis.add_open(open, &remedy);
     }
+    for rejected in rejected_stores(&state_dir) {
+        diagnosis.add(of_rejected(&rejected));
+    }
     let layers = Layers::of_this_process(&state_dir, None);
     if let Err(error) = layers.load() {
-        diagnosis.findings.push(failure(error.into()));
+        diagnosis.add(failure(error.into()));
     }
     if let Err(error) = context.client.connection().await {
-        diagnosis.findings.push(failure(error));
-        diagnosis.findings.extend(without_gateway(&state_dir));
+        diagnosis.add(failure(error));
+        diagnosis.extend(without_gateway(&state_dir));
     } else {
         let checked = context.client.ask(Request::Check {}, answer!(Check)).await;
         let findings = checked.map_or_else(|error| vec![failure(error)], |found| found.findings);
-        diagnosis.findings.extend(findings);
+        diagnosis.extend(findings);
     }
-    diagnosis
-        .findings
-        .sort_by_key(|found| Reverse(found.severity));
-    context.output.answer(&diagnosis, page)?;
-    if diagnosis.findings.is_empty() {
-        Ok(())
-    } else {
-        Err(CommandError::Negative)
-    }
+    diagnosis.print(context.output)
 }
 
-/// What to do about something that can be mended here.
-enum Remedy {
-    /// Mend it.
-    Apply,
-    /// Name the command that mends it.
-    Name(String),
-}
-
-impl Diagnosis {
-    fn add_open(&mut self, open: Open, remedy: &Remedy) {
-        let (was, is) = (octal(open.mode), octal(open.wanted));
-        let path = open.path.display();
-        let what = format!("others may use {path}: its permissions are {was}, not {is}");
-        let hint = match remedy {
-            Remedy::Name(command) => command.clone(),
-            Remedy::Apply => match close(&open) {
-                Ok(()) => {
-                    let path = open.path;
-                    return self.fixed.push(Fixed { path, was, is });
-                }
-                Err(error) => format!("it could not be mended here: {error}"),
-            },
-        };
-        let severity = Severity::Error;
-        self.findings.push(Finding {
-            severity,
-            what,
-            hint,
-        });
+fn of_rejected(path: &Path) -> Finding {
+    let store = path.with_file_name(STORE);
+    Finding {
+        severity: Severity::Warning,
+        what: format!(
+            "{} was set aside: it could not be taken, or not whole",
+            path.display()
+        ),
+        hint: format!(
+            "put into {} what is missing there, then remove the file set aside",
+            store.display()
+        ),
     }
 }
 
@@ -148,30 +107,5 @@ fn failure(error: ApiError) -> Finding {
         hint: error
             .hint
             .unwrap_or_else(|| "see the gateway's log".to_owned()),
-    }
-}
-
-fn octal(mode: u32) -> String {
-    format!("{mode:04o}")
-}
-
-/// The findings are what was asked for: they go to stdout.
-fn page(diagnosis: &Diagnosis) -> Page {
-    let mut text = String::new();
-    for fixed in &diagnosis.fixed {
-        let path = fixed.path.display();
-        let _ = writeln!(text, "fixed: {path} was {} and is {}", fixed.was, fixed.is);
-    }
-    for found in &diagnosis.findings {
-        let severity = match found.severity {
-            Severity::Error => "error",
-            Severity::Warning => "warning",
-        };
-        let _ = writeln!(text, "{severity}: {}\nhint: {}", found.what, found.hint);
-    }
-    if diagnosis.findings.is_empty() {
-        Page::of(text).with(Note::Info("nothing is wrong".to_owned()))
-    } else {
-        Page::of(text)
     }
 }

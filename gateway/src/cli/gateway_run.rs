@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
+use tidings_node::cli::service::{ServiceState, notify};
 use tidings_node::cli::{CommandError, Output, OutputFormat, daemon};
 use tidings_node::clock::SystemClock;
 use tidings_node::discover::{RootSet, Surroundings};
@@ -51,6 +52,7 @@ pub(super) fn run(options: RunOptions) -> Result<(), CommandError> {
         // threads; a slow disk must not keep nodes waiting for longer.
         let _ = tokio::time::timeout(LOCAL_NODE_GRACE, gateway.local_node_connected()).await;
         say_ready(&gateway, output)?;
+        notify(ServiceState::Ready);
         tokio::select! {
             end = serve(gateway, stopped) => end,
             error = reload(&layers, &reloaded) => Err(error.into()),
@@ -127,6 +129,7 @@ async fn serve(gateway: Gateway, stopped: impl Future<Output = ()>) -> Result<()
     };
     // Of a database that has failed nothing is written any more, in no orderly way either.
     if told {
+        notify(ServiceState::Stopping);
         gateway.stop().await;
     }
     let health = health.borrow();

@@ -6,10 +6,15 @@
 mod args;
 mod backup;
 mod catalog;
+mod cert;
+mod cert_pages;
 mod client;
 mod config;
 mod doctor;
+mod endings;
 mod gateway_run;
+mod history;
+mod listen;
 mod node_pages;
 mod nodes;
 mod notices;
@@ -18,6 +23,7 @@ mod quickstart;
 mod run_options;
 mod sample;
 mod scratch;
+mod sending;
 mod session_pages;
 mod sessions;
 mod signals;
@@ -25,6 +31,7 @@ mod signals_follow;
 mod state_files;
 mod status;
 mod suggest;
+mod text;
 mod watch;
 
 use std::ffi::OsString;
@@ -98,7 +105,9 @@ async fn ask(command: Asking, context: &mut Context<'_>) -> Result<(), CommandEr
         Asking::Doctor(args) => doctor::run(args, context).await,
         Asking::Backup(args) => backup::run(args, context).await,
         Asking::Nodes(command) => nodes::run(command, context).await,
+        Asking::Cert(command) => cert::run(command, context).await,
         Asking::Catalog(command) => catalog::run(command, context).await,
+        Asking::Agents(command) => endings::run(command, context).await,
         Asking::Sessions(command) => sessions::run(command, context).await,
         Asking::Watch(command) => watch::run(command, context).await,
         Asking::Notices(command) => notices::run(command, context).await,

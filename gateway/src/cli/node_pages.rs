@@ -1,10 +1,13 @@
 //! How nodes look: the pages of `tidings nodes`.
 
+use std::fmt::Write as _;
 use std::io::IsTerminal;
 
 use tidings_node::cli::format::{utc, utc_or_nothing};
 use tidings_node::cli::{Column, Note, Page, Table};
-use tidings_protocol::session_api::{Invitation, Node, NodeRemoved, NodeState, Nodes};
+use tidings_protocol::session_api::{
+    Invitation, Node, NodeRemoved, NodeState, Nodes, PairingRejected,
+};
 
 use super::qr;
 
@@ -58,14 +61,21 @@ pub(super) fn nodes_table(nodes: &[Node]) -> Page {
             state_name(node.status).to_owned(),
             utc_or_nothing(node.last_seen_at),
             node.version.clone().unwrap_or_default(),
-            utc(node.certificate_not_after),
+            utc_or_nothing(node.certificate_not_after),
             node.id.to_string(),
         ]
     });
     let warnings = nodes.iter().flat_map(warnings);
+    let waiting = nodes.iter().filter_map(|node| node.request.as_ref());
+    let waiting = waiting.map(|request| {
+        Note::Hint(format!(
+            "{} waits for approval: tidings nodes approve {}",
+            request.machine_name, request.words
+        ))
+    });
     Page {
         text: table.to_string(),
-        notes: warnings.collect(),
+        notes: warnings.chain(waiting).collect(),
     }
 }
 
@@ -77,7 +87,7 @@ pub(super) fn node_page(node: &Node) -> Page {
          status       {}\n\
          last seen    {}\n\
          version      {}\n\
-         certificate  until {} UTC\n\
+         certificate  {}\n\
          id           {}\n",
         node.host_name,
         node.name,
@@ -85,7 +95,8 @@ pub(super) fn node_page(node: &Node) -> Page {
         node.last_seen_at
             .map_or_else(|| "never".to_owned(), |at| format!("{} UTC", utc(at))),
         node.version.as_deref().unwrap_or("unknown"),
-        utc(node.certificate_not_after),
+        node.certificate_not_after
+            .map_or_else(|| "none".to_owned(), |at| format!("until {} UTC", utc(at))),
         node.id,
     );
     if !node.roots.is_empty() {
@@ -103,10 +114,44 @@ pub(super) fn node_page(node: &Node) -> Page {
         });
         text.extend(["\n", &roots.to_string()]);
     }
+    if let Some(request) = &node.request {
+        let until = utc(request.expires_at);
+        let _ = write!(
+            text,
+            "\nasks from    {}\nwords        {}\nwaits        until {until} UTC\n",
+            request.address, request.words
+        );
+    }
+    if !node.audit.is_empty() {
+        let audit = Table::new([
+            Column::left("WHEN (UTC)"),
+            Column::left("WHO"),
+            Column::left("WHAT"),
+            Column::left("OUTCOME"),
+        ])
+        .with_rows(&node.audit, |line| {
+            [
+                utc(line.at),
+                line.actor.clone(),
+                line.action.clone(),
+                line.outcome.clone(),
+            ]
+        });
+        text.extend(["\n", &audit.to_string()]);
+    }
     Page {
         text,
         notes: warnings(node).collect(),
     }
+}
+
+pub(super) fn approved_page(node: &Node) -> Page {
+    let page = Page::of(format_args!("{} is a node now\n", node.host_name));
+    warnings(node).fold(page, Page::with)
+}
+
+pub(super) fn rejected_page(rejected: &PairingRejected) -> Page {
+    Page::of(format_args!("{} is rejected\n", rejected.machine_name))
 }
 
 pub(super) fn renamed_page(node: &Node) -> Page {

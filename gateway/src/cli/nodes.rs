@@ -3,20 +3,34 @@
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand};
 use tidings_node::cli::{CommandError, Page};
-use tidings_protocol::session_api::{Node, NodeRef, NodesInvite, NodesRename, Request};
+use tidings_protocol::session_api::{
+    Node, NodeRef, NodesApprove, NodesInvite, NodesRename, PairingRef, Request,
+};
 
 use super::args::host_parser;
 use super::client::answer;
 use super::node_pages::{
-    invitation_page, node_page, nodes_page, removed_page, renamed_page, revoked_page,
+    approved_page, invitation_page, node_page, nodes_page, rejected_page, removed_page,
+    renamed_page, revoked_page,
 };
-use super::{Context, suggest};
+use super::{Context, listen, suggest};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum NodesCommand {
     /// Prints a join link for one new machine
     Invite(InviteArgs),
-    /// Lists the nodes
+    /// Lets machines ask to become nodes, and shows who asks, for ten minutes
+    #[command(
+        after_help = "Example:\n  tidings nodes listen\n\nThen, on the new machine:\n  \
+        tidings-node join HOST:PORT"
+    )]
+    Listen,
+    /// Makes a machine that asks a node, once both show the same six words
+    Approve(ApproveArgs),
+    /// Tells a machine that asks no
+    #[command(after_help = "Example:\n  tidings nodes reject 0123456789abcdef0123456789abcdef")]
+    Reject(RequestArgs),
+    /// Lists the nodes, and who asks to become one
     #[command(after_help = "Example:\n  tidings nodes list")]
     List,
     /// Shows one node, with where it looks for transcripts
@@ -38,6 +52,24 @@ pub(super) struct NodeArgs {
     /// The node: its host name or its id
     #[arg(value_name = "NODE", value_parser = host_parser())]
     node: String,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  \
+    tidings nodes approve acorn window tulip canyon sparrow napkin --name laptop")]
+pub(super) struct ApproveArgs {
+    #[command(flatten)]
+    request: RequestArgs,
+    /// What the new node is called; else as its machine
+    #[arg(long)]
+    name: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct RequestArgs {
+    /// The six words that the machine shows, or its id
+    #[arg(value_name = "WORDS|ID", required = true, num_args = 1..=6)]
+    request: Vec<String>,
 }
 
 #[derive(Debug, Args)]
@@ -74,6 +106,22 @@ pub(super) async fn run(
             });
             let invitation = context.client.ask(request, answer!(NodesInvite)).await?;
             context.output.answer(&invitation, invitation_page)
+        }
+        NodesCommand::Listen => listen::run(context).await,
+        NodesCommand::Approve(args) => {
+            let request = Request::NodesApprove(NodesApprove {
+                request: args.request.joined(),
+                name: args.name,
+            });
+            let node = context.client.ask(request, answer!(Node)).await?;
+            context.output.answer(&node, |node| approved_page(node))
+        }
+        NodesCommand::Reject(args) => {
+            let request = Request::NodesReject(PairingRef {
+                request: args.joined(),
+            });
+            let rejected = context.client.ask(request, answer!(NodesReject)).await?;
+            context.output.answer(&rejected, rejected_page)
         }
         NodesCommand::List => {
             let request = Request::NodesList {};
@@ -118,6 +166,12 @@ async fn ask_about(
     match client.ask(request, answer!(Node)).await {
         Ok(node) => context.output.answer(&node, |node| page(node)),
         Err(error) => Err(suggest::nodes(client, error, name).await.into()),
+    }
+}
+
+impl RequestArgs {
+    fn joined(&self) -> String {
+        self.request.join(" ")
     }
 }
 

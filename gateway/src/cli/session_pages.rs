@@ -195,6 +195,23 @@ pub(super) fn show_page(entry: &ShownEntry) -> Page {
     Page::of(lines.collect::<String>())
 }
 
+/// How a session that was marked stands now, in one line.
+pub(super) fn mark_page(entry: &ShownEntry) -> Page {
+    let is = |name: &str| {
+        entry
+            .members
+            .contains(&(name.to_owned(), Value::Bool(true)))
+    };
+    let stands = match (is("archived"), is("pinned")) {
+        (true, _) => "archived",
+        (false, true) => "active, pinned",
+        (false, false) => "active, not pinned",
+    };
+    let key = entry.members.iter().find(|(name, _)| name == "sessionKey");
+    let key = key.and_then(|(_, key)| key.as_str()).unwrap_or_default();
+    Page::of(format_args!("{key}  {stands}\n"))
+}
+
 pub(super) fn status_page(status: &SessionStatus) -> Page {
     let mut text = format!("{}  version {}\n", status.session_key, status.state_version);
     if let Some(upstream) = &status.upstream {

@@ -1,8 +1,8 @@
 //! `tidings sessions`: threads taken into the gateway under a session key.
 
 use clap::{Args, Subcommand, value_parser};
-use tidings_node::cli::CommandError;
 use tidings_node::cli::common::catalog_parser;
+use tidings_node::cli::{CommandError, Page};
 use tidings_protocol::session_api::{
     Adopt, MAX_SESSIONS_PER_PAGE, Request, SessionRef, SessionsList, StatusQuery,
 };
@@ -10,8 +10,12 @@ use tidings_protocol::{Catalog, SessionKey, ThreadId};
 
 use super::args::host_parser;
 use super::client::answer;
-use super::session_pages::{ShownEntry, adopted_page, list_page, show_page, status_page};
-use super::{Context, suggest};
+use super::history::HistoryArgs;
+use super::sending::{SendArgs, SpawnArgs};
+use super::session_pages::{
+    ShownEntry, adopted_page, list_page, mark_page, show_page, status_page,
+};
+use super::{Context, endings, history, sending, suggest};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum SessionsCommand {
@@ -20,14 +24,38 @@ pub(super) enum SessionsCommand {
     /// Lists sessions, pinned and newest first
     List(ListArgs),
     /// Prints one session's entry
+    #[command(after_help = "Example:\n  tidings sessions show agent:main:main")]
     Show(SessionArgs),
     /// Prints a session's state version, and what changed since another
     Status(StatusArgs),
+    /// Prints the newest part of a session's conversation
+    History(HistoryArgs),
+    /// Sends a session a message, for its next turn
+    Send(SendArgs),
+    /// Makes a child session with a task
+    Spawn(SpawnArgs),
+    /// Begins a session's conversation anew; the watches that it holds end
+    #[command(after_help = "Example:\n  tidings sessions reset agent:main:main")]
+    Reset(SessionArgs),
+    /// Removes a session with its log, link, messages and watches
+    #[command(after_help = "Example:\n  tidings sessions delete agent:main:main")]
+    Delete(SessionArgs),
+    /// Takes a session out of the active lists; its transcript stays, its pin goes
+    #[command(after_help = "Example:\n  tidings sessions archive agent:main:main")]
+    Archive(SessionArgs),
+    /// Brings a session back into the active lists
+    #[command(after_help = "Example:\n  tidings sessions unarchive agent:main:main")]
+    Unarchive(SessionArgs),
+    /// Puts a session first in the lists
+    #[command(after_help = "Example:\n  tidings sessions pin agent:main:main")]
+    Pin(SessionArgs),
+    /// Puts a session in its place again
+    #[command(after_help = "Example:\n  tidings sessions unpin agent:main:main")]
+    Unpin(SessionArgs),
 }
 
 /// One session.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  tidings sessions show agent:main:main")]
 pub(super) struct SessionArgs {
     /// The session, as `agent:<agent>:<rest>`, `global`, `cron:<job>` or `hook:<id>`
     #[arg(value_name = "KEY")]
@@ -116,8 +144,33 @@ pub(super) async fn run(
     match command {
         SessionsCommand::Adopt(args) => adopt(args, context).await,
         SessionsCommand::List(args) => list(args, context).await,
-        SessionsCommand::Show(args) => show(args, context).await,
+        SessionsCommand::Show(args) => {
+            entry(args.into_ref(), Request::SessionShow, show_page, context).await
+        }
         SessionsCommand::Status(args) => status(args, context).await,
+        SessionsCommand::History(args) => history::run(args, context).await,
+        SessionsCommand::Send(args) => sending::send(args, context).await,
+        SessionsCommand::Spawn(args) => sending::spawn(args, context).await,
+        SessionsCommand::Reset(args) => endings::reset(args, context).await,
+        SessionsCommand::Delete(args) => endings::delete(args, context).await,
+        SessionsCommand::Archive(args) => {
+            entry(args.into_ref(), Request::SessionArchive, mark_page, context).await
+        }
+        SessionsCommand::Unarchive(args) => {
+            entry(
+                args.into_ref(),
+                Request::SessionUnarchive,
+                mark_page,
+                context,
+            )
+            .await
+        }
+        SessionsCommand::Pin(args) => {
+            entry(args.into_ref(), Request::SessionPin, mark_page, context).await
+        }
+        SessionsCommand::Unpin(args) => {
+            entry(args.into_ref(), Request::SessionUnpin, mark_page, context).await
+        }
     }
 }
 
@@ -157,14 +210,21 @@ async fn list(args: ListArgs, context: &mut Context<'_>) -> Result<(), CommandEr
     }
 }
 
-async fn show(args: SessionArgs, context: &mut Context<'_>) -> Result<(), CommandError> {
-    let session = args.into_ref();
-    let request = Request::SessionShow(session.clone());
+/// Asks what is answered with a session's entry.
+async fn entry(
+    session: SessionRef,
+    request: impl FnOnce(SessionRef) -> Request,
+    page: impl FnOnce(&ShownEntry) -> Page,
+    context: &mut Context<'_>,
+) -> Result<(), CommandError> {
     let client = &mut context.client;
-    match client.ask(request, answer!(SessionShow)).await {
+    match client
+        .ask(request(session.clone()), answer!(SessionShow))
+        .await
+    {
         Ok(entry) => {
             let shown = ShownEntry::of(*entry)?;
-            context.output.answer(&shown, show_page)
+            context.output.answer(&shown, page)
         }
         Err(error) => {
             let key = session.session_key.as_str();

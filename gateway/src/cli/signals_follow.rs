@@ -115,7 +115,7 @@ pub(super) fn line(signal: &SignalRow) -> String {
 
 /// Ends when nobody reads our stdout any more, so that a command in a pipe ends with the
 /// pipe and not with the next signal. Where stdout is no pipe it never ends.
-async fn stdout_closed() {
+pub(super) async fn stdout_closed() {
     if let Ok(stdout) = stdout_as_pipe()
         && stdout.ready(Interest::ERROR).await.is_ok()
     {

@@ -1,31 +1,19 @@
 //! The files of a state directory: whether only their owner may read what is secret.
 
-use std::fs::{self, Permissions};
-use std::io;
-use std::os::unix::fs::PermissionsExt;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use tidings_node::held_dir::is_ours;
+use tidings_node::open_files::Open;
 
+use crate::sessions::files::Files;
+use crate::sessions::names;
 use crate::state::DATABASE_FILE;
 
 /// The folders that hold keys: the authority's, and the embedded node agent's.
 const KEY_FOLDERS: [&str; 2] = ["authority", "node"];
 /// How many files of a folder are looked at: ours hold a dozen.
 const MAX_FILES: usize = 1_000;
-/// What others than the owner may do.
-const OTHERS: u32 = 0o077;
-
-/// Something that others than its owner may use.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Open {
-    /// Where it is.
-    pub(super) path: PathBuf,
-    /// Its permissions.
-    pub(super) mode: u32,
-    /// What they should be.
-    pub(super) wanted: u32,
-}
 
 /// What is open to others: the directory itself, its folders of keys, the keys, and the
 /// database. A missing file is not open.
@@ -38,27 +26,30 @@ pub(super) fn open_to_others(state_dir: &Path) -> Vec<Open> {
         return Vec::new();
     }
     let folders = KEY_FOLDERS.map(|folder| state_dir.join(folder));
-    let mut open = vec![checked(state_dir.clone(), 0o700)];
-    open.extend(folders.iter().map(|folder| checked(folder.clone(), 0o700)));
+    let mut open = vec![Open::at(state_dir.clone(), 0o700)];
+    open.extend(folders.iter().map(|folder| Open::at(folder.clone(), 0o700)));
     open.extend(folders.iter().flat_map(|folder| {
         let keys = keys_of(folder).into_iter();
-        keys.map(|key| checked(key, 0o600))
+        keys.map(|key| Open::at(key, 0o600))
     }));
-    open.push(checked(state_dir.join(DATABASE_FILE), 0o600));
+    open.push(Open::at(state_dir.join(DATABASE_FILE), 0o600));
     open.into_iter().flatten().collect()
 }
 
-/// Takes from others what they should not have.
-pub(super) fn close(open: &Open) -> io::Result<()> {
-    fs::set_permissions(&open.path, Permissions::from_mode(open.wanted))
-}
-
-fn checked(path: PathBuf, wanted: u32) -> Option<Open> {
-    // A symbolic link has no permissions of its own; what it names may be somebody else's.
-    let metadata = fs::symlink_metadata(&path).ok()?;
-    let mode = metadata.permissions().mode() & 0o7777;
-    let is_open = !metadata.is_symlink() && mode & OTHERS != 0;
-    is_open.then_some(Open { path, mode, wanted })
+/// What was set aside of the agents' stores: files that could not be taken, or not whole.
+pub(super) fn rejected_stores(state_dir: &Path) -> Vec<PathBuf> {
+    let files = Files::default();
+    let agents = names::agents_dir(state_dir);
+    // What cannot be listed is said of the directory, not of each store.
+    let dirs = files.list_dirs(&agents).unwrap_or_default();
+    let rejected = dirs.iter().flat_map(|agent| {
+        let dir = agents.join(agent).join("sessions");
+        let listed = files.list(&dir).unwrap_or_default().into_iter();
+        listed
+            .filter(|file| file.name.starts_with(names::REJECTED))
+            .map(move |file| dir.join(file.name))
+    });
+    rejected.take(MAX_FILES).collect()
 }
 
 /// The key files of a folder, in order.
@@ -77,6 +68,9 @@ fn keys_of(folder: &Path) -> Vec<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]
@@ -126,7 +120,7 @@ mod tests {
             ]
         );
         for open in &open {
-            close(open).expect("close");
+            open.close().expect("close");
         }
         assert_eq!(open_to_others(&dir), []);
     }

@@ -46,6 +46,7 @@ fn head(status: &Status) -> String {
          listens   {}\n\
          state     {}\n\
          database  {}\n\
+         shows     a certificate until {} UTC; its authority until {} UTC\n\
          counts    sessions {}, signals {} (head {}), watches {}, notices {}, links {}\n",
         gateway.version,
         gateway.pid,
@@ -53,6 +54,8 @@ fn head(status: &Status) -> String {
         gateway.listen,
         gateway.state_dir,
         gateway.database,
+        utc(gateway.server_certificate_not_after),
+        utc(gateway.authority_not_after),
         counts.sessions,
         counts.signals,
         counts.head,

@@ -53,7 +53,7 @@ pub(super) struct ListArgs {
 impl PairArgs {
     fn into_pair(self) -> WatchPair {
         WatchPair {
-            watcher: self.watcher,
+            watcher: Some(self.watcher),
             target: self.target,
             target_agent: self.target_agent,
         }

@@ -8,9 +8,11 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use tidings_node::cli::nearest;
 use tidings_node::private_files::{self, FileError};
+use tidings_protocol::SessionKey;
 use tidings_protocol::session_api::{ApiError, ErrorType};
 use toml::{Table, Value};
 
+use super::legacy;
 use super::schema::Config;
 use crate::state::AgentId;
 
@@ -176,7 +178,8 @@ impl Merged {
         Ok(())
     }
 
-    fn finish(self) -> Result<Configuration, ConfigError> {
+    fn finish(mut self) -> Result<Configuration, ConfigError> {
+        legacy::give_effect(&mut self.values);
         let mut table = Table::new();
         for (key, (value, _)) in &self.values {
             insert(&mut table, key, value.clone());
@@ -196,9 +199,23 @@ impl Merged {
 impl Configuration {
     /// What the types alone cannot say.
     fn check(&self) -> Result<(), ConfigError> {
-        match AgentId::parse(&self.config.agents.default) {
-            Ok(_) => Ok(()),
-            Err(error) => Err(self.wrong("agents.default", &error)),
+        let Config {
+            agents, session, ..
+        } = &self.config;
+        AgentId::parse(&agents.default).map_err(|error| self.wrong("agents.default", &error))?;
+        let main_key = format!("agent:{}:{}", agents.default, session.main_key);
+        SessionKey::parse(&main_key).map_err(|error| self.wrong("session.mainKey", &error))?;
+        let upkeep = &session.maintenance;
+        let nothing_left = [
+            ("session.maintenance.maxEntries", upkeep.max_entries == 0),
+            (
+                "session.maintenance.pruneAfter",
+                upkeep.prune_after.0.is_zero(),
+            ),
+        ];
+        match nothing_left.iter().find(|(_, is_zero)| *is_zero) {
+            Some((key, _)) => Err(self.wrong(key, &"0 would leave nothing")),
+            None => Ok(()),
         }
     }
 
@@ -238,10 +255,15 @@ fn place(text: &str, error: &toml::de::Error) -> String {
     }
 }
 
-/// Every value of a table with its key, sections first.
+/// Every value of a table with its key, sections first. A name with a dot in it is quoted.
 fn leaves(section: &str, table: Table) -> Vec<(String, Value)> {
     let mut found = Vec::new();
     for (name, value) in table {
+        let name = if name.contains('.') {
+            format!("\"{name}\"")
+        } else {
+            name
+        };
         let key = if section.is_empty() {
             name
         } else {
@@ -256,11 +278,12 @@ fn leaves(section: &str, table: Table) -> Vec<(String, Value)> {
 }
 
 fn insert(table: &mut Table, key: &str, value: Value) {
-    match key.split_once('.') {
+    let (section, rest) = first_name(key);
+    match rest {
         None => {
-            table.insert(key.to_owned(), value);
+            table.insert(section.to_owned(), value);
         }
-        Some((section, rest)) => {
+        Some(rest) => {
             let inner = table
                 .entry(section)
                 .or_insert_with(|| Value::Table(Table::new()));
@@ -268,6 +291,18 @@ fn insert(table: &mut Table, key: &str, value: Value) {
                 insert(inner, rest, value);
             }
         }
+    }
+}
+
+/// The first name of a key, and what follows it.
+fn first_name(key: &str) -> (&str, Option<&str>) {
+    let quoted = key.strip_prefix('"').and_then(|key| key.split_once('"'));
+    match quoted {
+        Some((name, rest)) => (name, rest.strip_prefix('.')),
+        None => match key.split_once('.') {
+            Some((name, rest)) => (name, Some(rest)),
+            None => (key, None),
+        },
     }
 }
 
@@ -306,6 +341,7 @@ impl From<ConfigError> for ApiError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::{LEGACY_KEYS, ResetMode, Switch};
 
     struct Scratch(tempfile::TempDir);
 
@@ -335,6 +371,105 @@ mod tests {
     }
 
     #[test]
+    fn the_documented_defaults_of_sessions_and_cron_hold() {
+        let settings = Layers::default().load().expect("defaults").settings;
+        let shown: Vec<String> = settings
+            .iter()
+            .filter(|setting| {
+                !setting.key.starts_with("agents.") && !setting.key.starts_with("signals.")
+            })
+            .map(|setting| format!("{} {}", setting.key, setting.value))
+            .collect();
+        assert_eq!(
+            shown,
+            [
+                "cron.runLog.keepLines 2000",
+                "cron.sessionRetention \"1d\"",
+                "session.dmScope \"main\"",
+                "session.mainKey \"main\"",
+                "session.maintenance.highWaterBytes \"80%\"",
+                "session.maintenance.maxDiskBytes false",
+                "session.maintenance.maxEntries 500",
+                "session.maintenance.mode \"enforce\"",
+                "session.maintenance.pruneAfter \"30d\"",
+                "session.maintenance.resetArchiveRetention \"pruneAfter\"",
+                "session.reset.atHour 4",
+                "session.reset.idleMinutes false",
+                "session.reset.mode \"daily\"",
+                "session.scope \"per-sender\"",
+                "session.visibility \"all\"",
+                "session.writeLock.acquireTimeoutMs 60000",
+                "session.writeLock.maxHoldMs 300000",
+                "session.writeLock.staleMs 1800000",
+            ]
+        );
+    }
+
+    #[test]
+    fn the_older_name_of_idle_minutes_means_silence_only_where_it_stands_alone() {
+        let scratch = Scratch::new();
+        for (content, mode, minutes) in [
+            (
+                "session.idleMinutes = 90\n",
+                ResetMode::Idle,
+                Switch::On(90),
+            ),
+            (
+                "session.idleMinutes = 90\nsession.reset.atHour = 5\n",
+                ResetMode::Daily,
+                Switch::On(90),
+            ),
+            (
+                "session.idleMinutes = 90\nsession.reset.idleMinutes = 7\n",
+                ResetMode::Daily,
+                Switch::On(7),
+            ),
+            (
+                "session.idleMinutes = 90\nsession.resetByType.group.atHour = 5\n",
+                ResetMode::Daily,
+                Switch::On(90),
+            ),
+            (
+                "session.reset.idleMinutes = 7\n",
+                ResetMode::Daily,
+                Switch::On(7),
+            ),
+        ] {
+            let layers = Layers {
+                given_file: Some(scratch.file("c.toml", content)),
+                ..Layers::default()
+            };
+            let reset = layers.load().expect(content).config.session.reset;
+            assert_eq!(
+                (reset.mode, reset.idle_minutes),
+                (mode, minutes),
+                "{content}"
+            );
+        }
+    }
+
+    #[test]
+    fn keys_of_older_versions_are_accepted_and_names_with_dots_keep_them() {
+        let scratch = Scratch::new();
+        let content = "[session]\nparentForkMaxTokens = 1000\n\
+                       maintenance.rotateBytes = \"10mb\"\n\
+                       identityLinks.\"ada.l\" = [\"telegram:1\"]\n\
+                       [cron.runLog]\nmaxBytes = 5\n";
+        let layers = Layers {
+            given_file: Some(scratch.file("c.toml", content)),
+            ..Layers::default()
+        };
+        let loaded = layers.load().expect("accepted");
+        let links = &loaded.config.session.identity_links;
+        assert_eq!(links["ada.l"], ["telegram:1"]);
+        let legacy = loaded
+            .settings
+            .iter()
+            .filter(|s| LEGACY_KEYS.contains(&s.key.as_str()));
+        assert_eq!(legacy.count(), 3);
+    }
+
+    #[test]
     fn a_later_layer_wins_value_by_value_and_each_value_says_where_it_came_from() {
         let scratch = Scratch::new();
         let weak = scratch.file("weak.toml", "[signals]\nmaxAge = \"1d\"\nmaxRows = 1\n");
@@ -348,6 +483,7 @@ mod tests {
         let origins: Vec<(&str, String)> = loaded
             .settings
             .iter()
+            .filter(|setting| setting.origin != Origin::Default)
             .map(|setting| (setting.key.as_str(), setting.origin.to_string()))
             .collect();
         assert_eq!(
@@ -388,6 +524,26 @@ mod tests {
                 "take the line out",
             ),
             ("signals.maxRows = -1\n", "line 1:", "take the line out"),
+            (
+                "session.mainKey = \"a b\"\n",
+                "session.mainKey: a session key has no white space",
+                "take the line out",
+            ),
+            (
+                "session.resetByType.group.atHour = 24\n",
+                "line 1: an hour is 0 to 23",
+                "take the line out",
+            ),
+            (
+                "session.maintenance.maxEntries = 0\n",
+                "session.maintenance.maxEntries: 0 would leave nothing",
+                "take the line out",
+            ),
+            (
+                "[session.maintenance]\nmaxDiskBytes = true\n",
+                "line 2: a size is a number of bytes: 20mb, 1gb, 4096; or false",
+                "take the line out",
+            ),
         ] {
             let layers = Layers {
                 given_file: Some(scratch.file("c.toml", content)),

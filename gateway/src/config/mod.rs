@@ -1,9 +1,14 @@
 //! Configuration: one schema, layer over layer, and where each value came from.
 
 mod layers;
+mod legacy;
 mod schema;
 mod values;
 
 pub use layers::{ConfigError, Configuration, Layers, Origin, Setting};
-pub use schema::Config;
-pub use values::Age;
+pub use legacy::LEGACY_KEYS;
+pub use schema::{
+    ArchiveRetention, Config, Cron, DmScope, HighWater, Maintenance, MaintenanceMode, Reset,
+    ResetMode, ResetOverride, ResetType, RunLog, Session, SessionScope, Visibility, WriteLock,
+};
+pub use values::{Age, Hour, Ignored, Size, Switch};

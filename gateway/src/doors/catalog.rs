@@ -138,7 +138,7 @@ impl Service {
             agent,
             host: node.host,
             opened: *opened,
-            watch_by: adopt.watch_by,
+            watch_by: adopt.watch_by.map(|watcher| self.watcher(watcher)),
         };
         Ok(self.nodes.state.adopt(adoption).await?)
     }
@@ -155,7 +155,8 @@ impl Service {
     }
 }
 
-fn unreachable(node: &NodeRecord, error: RequestError) -> ApiError {
+/// What a node that cannot be asked means to the caller.
+pub(super) fn unreachable(node: &NodeRecord, error: RequestError) -> ApiError {
     if let RequestError::Failed(error) = error {
         return error;
     }
@@ -164,7 +165,8 @@ fn unreachable(node: &NodeRecord, error: RequestError) -> ApiError {
         .with_hint("start its agent there: tidings-node run")
 }
 
-fn odd_answer(node: &NodeRecord, answer: &Message) -> ApiError {
+/// What an answer to another question means to the caller.
+pub(super) fn odd_answer(node: &NodeRecord, answer: &Message) -> ApiError {
     let message = format!("{} answered with {}", node.host_name, answer.name());
     ApiError::new(ErrorType::Internal, message)
 }

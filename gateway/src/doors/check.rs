@@ -2,12 +2,13 @@
 
 use tidings_node::cli::format::utc;
 use tidings_protocol::session_api::{
-    ApiError, Finding, Findings, LinkStatus, Node, NodeState, Severity,
+    ApiError, CertificateKind, CertificateRow, CertificateState, Finding, Findings, LinkStatus,
+    Node, NodeState, Severity,
 };
-use tidings_protocol::{EpochMs, Host};
+use tidings_protocol::{Host, HostName};
 
 use super::Service;
-use crate::nodes::authority::NODE_LEAF_LAST_THIRD_MS;
+use crate::nodes::expiry;
 use crate::state::{Health, StateError};
 
 /// How many sessions a finding names; the status lists them all.
@@ -20,7 +21,7 @@ struct Looked {
     integrity: Result<Vec<String>, StateError>,
     nodes: Vec<Node>,
     links: Vec<LinkStatus>,
-    now: EpochMs,
+    certificates: Vec<CertificateRow>,
 }
 
 impl Service {
@@ -32,7 +33,7 @@ impl Service {
             integrity: state.check_integrity().await,
             nodes: self.nodes_list().await?.nodes,
             links: self.links().await?,
-            now: self.nodes.clock.now(),
+            certificates: expiry::in_use(&self.nodes).await?,
         };
         Ok(Findings {
             findings: findings(looked),
@@ -43,8 +44,8 @@ impl Service {
 /// What is wrong, the worst first.
 fn findings(looked: Looked) -> Vec<Finding> {
     let mut found = of_database(&looked.health, looked.integrity);
+    found.extend(looked.certificates.iter().filter_map(of_certificate));
     for node in &looked.nodes {
-        found.extend(of_certificate(node, looked.now));
         found.extend(of_presence(node));
         found.extend(node.warnings.iter().map(|text| {
             let hint = "tidings-node status on that machine says more";
@@ -82,27 +83,45 @@ fn of_database(health: &Health, integrity: Result<Vec<String>, StateError>) -> V
     found
 }
 
-fn of_certificate(node: &Node, now: EpochMs) -> Option<Finding> {
-    let ends = node.certificate_not_after;
-    let is_turned_away = matches!(node.status, NodeState::Revoked | NodeState::Pending);
-    if is_turned_away || ends - now > NODE_LEAF_LAST_THIRD_MS {
-        return None;
-    }
-    let name = &node.host_name;
-    let hint = match node.host {
-        Host::GatewayLocal => "start the gateway again: its own node gets a new one at each start",
-        Host::Node(_) => {
+fn of_certificate(row: &CertificateRow) -> Option<Finding> {
+    let of = match (row.kind, &row.host_name) {
+        (CertificateKind::Authority, _) => "the gateway's authority".to_owned(),
+        (CertificateKind::Server, _) => "the gateway itself".to_owned(),
+        (CertificateKind::Node, Some(name)) => name.to_string(),
+        (CertificateKind::Node, None) => "a node".to_owned(),
+    };
+    let is_local = |name: &HostName| name.as_str() == HostName::LOCAL;
+    let hint = match row.kind {
+        CertificateKind::Authority => {
+            "make a new gateway in time: another --state-dir, and every node joins anew"
+        }
+        CertificateKind::Server => "start the gateway again: it gets a new one at each start",
+        CertificateKind::Node if row.host_name.as_ref().is_some_and(is_local) => {
+            "start the gateway again: its own node gets a new one at each start"
+        }
+        CertificateKind::Node => {
             "its agent renews it by itself once it is connected: tidings-node run on that machine"
         }
     };
-    let ends_at = utc(ends);
-    Some(if ends <= now {
-        let what = format!("the certificate of {name} has expired on {ends_at} UTC");
-        error(what, hint)
-    } else {
-        let what = format!("the certificate of {name} expires on {ends_at} UTC");
-        warning(what, hint)
-    })
+    let ends_at = utc(row.not_after);
+    match row.state {
+        CertificateState::Valid | CertificateState::Revoked => None,
+        CertificateState::Expiring => Some(warning(
+            format!("the certificate of {of} expires on {ends_at} UTC"),
+            hint,
+        )),
+        CertificateState::Expired => Some(error(
+            format!("the certificate of {of} has expired on {ends_at} UTC"),
+            hint,
+        )),
+        CertificateState::NotYetValid => Some(error(
+            format!(
+                "the certificate of {of} begins only on {} UTC",
+                utc(row.not_before)
+            ),
+            "set this machine's clock right",
+        )),
+    }
 }
 
 fn of_presence(node: &Node) -> Option<Finding> {
@@ -186,7 +205,7 @@ mod tests {
     use std::sync::Arc;
 
     use tidings_protocol::session_api::UpstreamState;
-    use tidings_protocol::{Catalog, HostName, NodeId, SessionKey, ThreadId};
+    use tidings_protocol::{Catalog, EpochMs, NodeId, SessionKey, ThreadId};
 
     use super::*;
 
@@ -203,9 +222,11 @@ mod tests {
             status: NodeState::Connected,
             last_seen_at: Some(NOW),
             version: None,
-            certificate_not_after: NOW + 20 * DAY,
+            certificate_not_after: Some(NOW + DAY),
             warnings: Vec::new(),
             roots: Vec::new(),
+            request: None,
+            audit: Vec::new(),
         }
     }
 
@@ -230,7 +251,7 @@ mod tests {
             integrity: Ok(Vec::new()),
             nodes: vec![laptop()],
             links: vec![link("agent:main:a")],
-            now: NOW,
+            certificates: vec![certificate(CertificateKind::Node, CertificateState::Valid)],
         }
     }
 
@@ -251,27 +272,72 @@ mod tests {
         assert_eq!(findings(sound()), []);
         let turned_away = Node {
             status: NodeState::Revoked,
-            certificate_not_after: 0,
             ..laptop()
         };
         assert_eq!(of_node(turned_away), []);
     }
 
+    fn certificate(kind: CertificateKind, state: CertificateState) -> CertificateRow {
+        CertificateRow {
+            kind,
+            state,
+            host_name: (kind == CertificateKind::Node).then(|| laptop().host_name),
+            node_id: None,
+            serial: "01".to_owned(),
+            not_before: NOW - DAY,
+            not_after: NOW,
+            revoked_at: None,
+        }
+    }
+
     #[test]
-    fn a_certificate_is_found_in_the_last_third_of_its_life() {
-        for (left, found) in [
-            (10 * DAY + 1, None),
-            (10 * DAY, Some(Severity::Warning)),
-            (1, Some(Severity::Warning)),
-            (0, Some(Severity::Error)),
-            (-DAY, Some(Severity::Error)),
+    fn a_certificate_is_found_when_it_should_have_been_renewed() {
+        use CertificateKind::{Authority, Node, Server};
+        use CertificateState::{Expired, Expiring, NotYetValid, Revoked, Valid};
+        let ends = "on 2026-09-21 14:13:20 UTC";
+        for (kind, state, line) in [
+            (Node, Valid, None),
+            (Node, Revoked, None),
+            (
+                Node,
+                Expiring,
+                Some(format!("Warning: the certificate of laptop expires {ends}")),
+            ),
+            (
+                Node,
+                Expired,
+                Some(format!(
+                    "Error: the certificate of laptop has expired {ends}"
+                )),
+            ),
+            (
+                Node,
+                NotYetValid,
+                Some(
+                    "Error: the certificate of laptop begins only on 2026-09-20 14:13:20 UTC"
+                        .to_owned(),
+                ),
+            ),
+            (
+                Server,
+                Expiring,
+                Some(format!(
+                    "Warning: the certificate of the gateway itself expires {ends}"
+                )),
+            ),
+            (
+                Authority,
+                Expired,
+                Some(format!(
+                    "Error: the certificate of the gateway's authority has expired {ends}"
+                )),
+            ),
         ] {
-            let node = Node {
-                certificate_not_after: NOW + left,
-                ..laptop()
-            };
-            let severities: Vec<_> = of_node(node).iter().map(|f| f.severity).collect();
-            assert_eq!(severities, Vec::from_iter(found), "{left} ms left");
+            let found = findings(Looked {
+                certificates: vec![certificate(kind, state)],
+                ..sound()
+            });
+            assert_eq!(lines(&found), Vec::from_iter(line), "{kind:?} {state:?}");
         }
     }
 
@@ -345,7 +411,7 @@ mod tests {
                 unclassified("agent:main:d", 3),
                 unclassified("agent:main:e", 4),
             ],
-            now: NOW,
+            certificates: Vec::new(),
         });
         assert_eq!(
             lines(&found),

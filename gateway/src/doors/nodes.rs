@@ -2,6 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
+use tidings_node::cli::format::span;
+use tidings_node::clock::MAX_SKEW_MS;
 use tidings_protocol::join_link::{JoinCode, JoinLink, check_address};
 use tidings_protocol::session_api::{
     ApiError, ErrorType, Invitation, MAX_NODE_NAME_CHARS, Node, NodeRef, NodeRemoved, NodeState,
@@ -11,6 +13,7 @@ use tidings_protocol::wire::messages::RootPresence;
 use tidings_protocol::{EpochMs, Host, HostName};
 
 use super::Service;
+use super::pairing::waiting_node;
 use crate::nodes::authority::random;
 use crate::state::{NewInvitation, NodeRecord, NodeStanding};
 
@@ -20,15 +23,7 @@ const INVITATION_MS: EpochMs = 10 * 60 * 1_000;
 impl Service {
     pub(super) async fn nodes_invite(&self, invite: NodesInvite) -> Result<Invitation, ApiError> {
         let address = join_address(invite.address.as_deref(), self.info.listen)?;
-        let host_name = match invite.name.as_deref() {
-            Some(HostName::LOCAL) => {
-                return Err(ApiError::new(
-                    ErrorType::InvalidRequest,
-                    "the name local belongs to the gateway's own machine",
-                ));
-            }
-            name => name.map(HostName::slug),
-        };
+        let host_name = invite.name.as_deref().map(given_name).transpose()?;
         let code = random()
             .map(JoinCode::from_bytes)
             .map_err(|error| ApiError::new(ErrorType::Internal, error.to_string()))?;
@@ -56,18 +51,26 @@ impl Service {
         let nodes = records
             .into_iter()
             .filter(|record| record.standing != NodeStanding::Removed)
-            .map(|record| self.node(record))
-            .collect();
-        Ok(Nodes { nodes })
+            .map(|record| self.node(record));
+        let waiting = self.nodes.approvals.waiting().into_iter().map(waiting_node);
+        Ok(Nodes {
+            nodes: nodes.chain(waiting).collect(),
+        })
     }
 
     pub(super) async fn nodes_show(&self, node: NodeRef) -> Result<Node, ApiError> {
+        if let Some(candidate) = self.nodes.approvals.find(&node.node) {
+            return Ok(waiting_node(candidate.request));
+        }
         let record = self.listed_node(&node.node).await?;
+        let (id, host_name) = (record.node.clone(), record.host_name.clone());
+        let audit = self.nodes.state.audit_of(id, host_name).await?;
         let seen = self.nodes.presences.seen(&record.host);
         let presence = seen.and_then(|seen| seen.presence);
         let roots = presence.map(|(presence, _)| presence.roots);
         Ok(Node {
             roots: roots.into_iter().flatten().map(root).collect(),
+            audit,
             ..self.node(record)
         })
     }
@@ -128,14 +131,14 @@ impl Service {
     }
 
     /// The node of this id or host name, whether or not it is turned away.
-    async fn listed_node(&self, name: &str) -> Result<NodeRecord, ApiError> {
+    pub(super) async fn listed_node(&self, name: &str) -> Result<NodeRecord, ApiError> {
         let mut nodes = self.nodes.state.nodes().await?;
         nodes.retain(|node| node.standing != NodeStanding::Removed);
         find("node", name, &nodes)
     }
 
     /// A node's record together with what its presence says.
-    fn node(&self, record: NodeRecord) -> Node {
+    pub(super) fn node(&self, record: NodeRecord) -> Node {
         let seen = self.nodes.presences.seen(&record.host);
         let status = match (&record.standing, &seen) {
             (NodeStanding::Revoked | NodeStanding::Removed, _) => NodeState::Revoked,
@@ -146,10 +149,11 @@ impl Service {
         let sign_of_life = seen
             .as_ref()
             .and_then(|seen| Some(seen.presence.as_ref()?.1));
-        let warnings = seen
-            .and_then(|seen| seen.presence)
-            .map(|(presence, _)| presence.warnings)
-            .unwrap_or_default();
+        let presence = seen.and_then(|seen| seen.presence);
+        let warnings = presence.map_or_else(Vec::new, |(presence, at)| {
+            let ahead = skew_warning(presence.node_time.saturating_sub(at));
+            ahead.into_iter().chain(presence.warnings).collect()
+        });
         Node {
             id: record.node,
             name: record.name,
@@ -158,9 +162,11 @@ impl Service {
             status,
             last_seen_at: record.last_seen_at.max(sign_of_life),
             version: record.version,
-            certificate_not_after: record.certificate_not_after.unwrap_or_default(),
+            certificate_not_after: record.certificate_not_after,
             warnings,
             roots: Vec::new(),
+            request: None,
+            audit: Vec::new(),
         }
     }
 }
@@ -189,6 +195,20 @@ pub(super) fn find(what: &str, name: &str, nodes: &[NodeRecord]) -> Result<NodeR
     };
     let name: String = name.chars().filter(|c| !c.is_control()).take(64).collect();
     Err(ApiError::new(ErrorType::NotFound, format!("no {what} {name}")).with_hint(exists))
+}
+
+/// A node's clock that is set wrong makes its certificate look too young or too old.
+fn skew_warning(node_ahead_ms: i64) -> Option<String> {
+    if node_ahead_ms.abs() <= MAX_SKEW_MS {
+        return None;
+    }
+    let way = if node_ahead_ms > 0 {
+        "ahead of"
+    } else {
+        "behind"
+    };
+    let by = span(node_ahead_ms);
+    Some(format!("its clock is {by} {way} the gateway's"))
 }
 
 fn by_id(record: &NodeRecord) -> NodeRef {
@@ -221,9 +241,18 @@ fn display_name(name: &str) -> Result<&str, ApiError> {
     Err(ApiError::new(ErrorType::InvalidRequest, message))
 }
 
+/// The host name that an operator gives.
+pub(super) fn given_name(name: &str) -> Result<HostName, ApiError> {
+    if name.trim() == HostName::LOCAL {
+        let message = "the name local belongs to the gateway's own machine";
+        return Err(ApiError::new(ErrorType::InvalidRequest, message));
+    }
+    Ok(HostName::slug(name))
+}
+
 /// The address for a join link: the one given (with the listen port where it names none),
 /// else the listen address, else this machine's first address that is not loopback.
-fn join_address(given: Option<&str>, listen: SocketAddr) -> Result<String, ApiError> {
+pub(super) fn join_address(given: Option<&str>, listen: SocketAddr) -> Result<String, ApiError> {
     let address = match given {
         Some(given) if check_address(given).is_ok() => given.to_owned(),
         Some(host) => match host.parse::<Ipv6Addr>() {

@@ -4,15 +4,16 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use tidings_node::local::socket::{Follow, Responder};
-use tidings_protocol::EpochMs;
-use tidings_protocol::SessionKey;
-use tidings_protocol::session_api::{ApiError, ErrorType, Reply, Request};
+use tidings_node::local::socket::Responder;
+use tidings_protocol::session_api::{ApiError, Call, ErrorType, Reply, Request};
+use tidings_protocol::{EpochMs, Host, SessionKey};
 use tokio::sync::{mpsc, watch};
 
+use super::origin::Origin;
+use super::scope;
 use crate::config::Config;
-use crate::nodes::NodeContext;
-use crate::state::{AgentId, AgentIdError, SessionAddress};
+use crate::nodes::{NodeContext, SessionInterface};
+use crate::state::{AgentId, AgentIdError, SessionAddress, SessionMark};
 
 /// What the gateway says about its own process.
 #[derive(Debug, Clone)]
@@ -44,8 +45,8 @@ impl Service {
         }
     }
 
-    async fn reply(&self, request: Request) -> Result<Reply, ApiError> {
-        Ok(match request {
+    async fn reply(&self, origin: &Origin, request: Request) -> Result<Reply, ApiError> {
+        Ok(match self.authorise(origin, request).await? {
             Request::Status {} => Reply::Status(Box::new(self.status().await?)),
             Request::NodesInvite(invite) => Reply::NodesInvite(self.nodes_invite(invite).await?),
             Request::NodesList {} => Reply::NodesList(self.nodes_list().await?),
@@ -53,23 +54,70 @@ impl Service {
             Request::NodesRename(rename) => Reply::Node(Box::new(self.nodes_rename(rename).await?)),
             Request::NodesRevoke(node) => Reply::Node(Box::new(self.nodes_revoke(node).await?)),
             Request::NodesRemove(node) => Reply::NodesRemove(self.nodes_remove(node).await?),
+            Request::NodesApprove(approve) => {
+                Reply::Node(Box::new(self.nodes_approve(approve).await?))
+            }
+            Request::NodesReject(reject) => Reply::NodesReject(self.nodes_reject(reject).await?),
+            Request::CertIssue(issue) => Reply::CertIssued(Box::new(self.cert_issue(issue).await?)),
+            Request::CertRenew(renew) => Reply::CertIssued(Box::new(self.cert_renew(renew).await?)),
+            Request::CertRevoke(named) => Reply::CertRevoked(self.cert_revoke(named).await?),
+            Request::CertInspect(named) => Reply::CertInspect(self.cert_inspect(named).await?),
             Request::CatalogList(list) => Reply::CatalogList(self.catalog_list(list).await?),
             Request::Adopt(adopt) => Reply::Adopt(self.adopt(adopt).await?),
-            Request::SessionsList(list) => Reply::SessionsList(self.sessions_list(list).await?),
+            Request::SessionsList(list) => {
+                let visible = self.visible_to(origin).await?;
+                Reply::SessionsList(self.sessions_list(list, visible).await?)
+            }
             Request::SessionShow(session) => {
                 Reply::SessionShow(Box::new(self.session_show(session).await?))
+            }
+            Request::SessionArchive(session) => {
+                self.session_mark(session, SessionMark::Archive).await?
+            }
+            Request::SessionUnarchive(session) => {
+                self.session_mark(session, SessionMark::Unarchive).await?
+            }
+            Request::SessionPin(session) => self.session_mark(session, SessionMark::Pin).await?,
+            Request::SessionUnpin(session) => {
+                self.session_mark(session, SessionMark::Unpin).await?
             }
             Request::SessionStatus(query) => {
                 Reply::SessionStatus(self.session_status(query).await?)
             }
+            Request::SessionsHistory(history) => {
+                Reply::SessionsHistory(self.sessions_history(history).await?)
+            }
+            Request::SessionsSend(send) => Reply::SessionsSend(self.sessions_send(send).await?),
+            Request::SessionsSpawn(spawn) => {
+                Reply::SessionsSpawn(self.sessions_spawn(spawn).await?)
+            }
+            Request::RunFinished(run) => Reply::RunFinished(self.run_finished(run).await?),
+            Request::GoalSet(set) => Reply::Goal(self.goal_set(set).await?),
+            Request::GoalClear(clear) => Reply::Goal(self.goal_clear(clear).await?),
+            Request::MessageRecorded(message) => {
+                Reply::Recorded(self.message_recorded(message).await?)
+            }
+            Request::CompactionRecorded(compaction) => {
+                Reply::Recorded(self.compaction_recorded(compaction).await?)
+            }
+            Request::SessionReset(session) => {
+                Reply::SessionReset(self.session_reset(session).await?)
+            }
+            Request::SessionDelete(session) => {
+                Reply::SessionDelete(self.session_delete(session).await?)
+            }
+            Request::AgentsList {} => Reply::AgentsList(self.agents_list().await?),
+            Request::AgentsDelete(agent) => Reply::AgentsDelete(self.agents_delete(agent).await?),
             Request::WatchAdd(pair) => Reply::WatchAdd(self.watch_add(pair).await?),
             Request::WatchRemove(pair) => Reply::WatchRemove(self.watch_remove(pair).await?),
             Request::WatchList(filter) => Reply::WatchList(self.nodes.state.watches(filter).await?),
             Request::NoticesList(watcher) => {
-                Reply::Notices(self.nodes.state.notices(watcher.session_key).await?)
+                let watcher = self.watcher(watcher.session_key);
+                Reply::Notices(self.nodes.state.notices(watcher).await?)
             }
             Request::NoticesDrain(watcher) => {
-                Reply::Notices(self.nodes.state.drain(watcher.session_key).await?)
+                let watcher = self.watcher(watcher.session_key);
+                Reply::Notices(self.nodes.state.drain(watcher).await?)
             }
             Request::TurnBegin(session) => Reply::TurnBegin(self.turn_begin(session).await?),
             Request::TurnConfirm(lease) => Reply::TurnSettled(self.turn_confirm(&lease).await?),
@@ -84,7 +132,10 @@ impl Service {
             }
             Request::Backup(backup) => Reply::Backup(self.backup(backup).await?),
             Request::Check {} => Reply::Check(self.check().await?),
-            Request::NodeStatus {} | Request::SignalsFollow(_) | Request::WakesFollow {} => {
+            Request::NodeStatus {}
+            | Request::NodesListen {}
+            | Request::SignalsFollow(_)
+            | Request::WakesFollow {} => {
                 return Err(ApiError::new(
                     ErrorType::Unsupported,
                     "the gateway does not answer this request on this door",
@@ -100,7 +151,17 @@ impl Service {
         agent: Option<&str>,
     ) -> Result<SessionAddress, ApiError> {
         let agent = self.agent(agent)?;
-        SessionAddress::resolve(key, &agent).map_err(bad_agent)
+        let config = self.info.config.borrow();
+        scope::session_of(key, &agent, &config.session).map_err(bad_agent)
+    }
+
+    /// The key that a watcher's key means. One that means no session stays as it is, and is
+    /// refused where it is used.
+    pub(super) fn watcher(&self, key: SessionKey) -> SessionKey {
+        match self.address(key.clone(), None) {
+            Ok(address) => address.key().clone(),
+            Err(_) => key,
+        }
     }
 
     /// The agent of this name, else the default agent.
@@ -110,16 +171,82 @@ impl Service {
     }
 }
 
-impl Responder for Service {
-    async fn answer(&self, request: Request) -> Reply {
-        self.reply(request).await.unwrap_or_else(Reply::Error)
+impl Service {
+    /// Sends the replies to a request until they end, or nobody reads them.
+    async fn answer_into(self, origin: Origin, request: Request, replies: mpsc::Sender<Reply>) {
+        let ended = if request.is_stream() {
+            self.stream(&origin, request, &replies).await
+        } else {
+            match self.reply(&origin, request).await {
+                Ok(reply) => {
+                    let _ = replies.send(reply).await;
+                    Ok(())
+                }
+                Err(error) => Err(error),
+            }
+        };
+        if let Err(error) = ended {
+            let _ = replies.send(Reply::Error(error)).await;
+        }
     }
 
-    fn follow(&self, stream: Follow) -> mpsc::Receiver<Reply> {
-        match stream {
-            Follow::Signals(query) => self.signals_follow(query),
-            Follow::Wakes => self.wakes_follow(),
+    async fn stream(
+        &self,
+        origin: &Origin,
+        request: Request,
+        replies: &mpsc::Sender<Reply>,
+    ) -> Result<(), ApiError> {
+        match self.authorise(origin, request).await? {
+            Request::SignalsFollow(query) => self.signals_follow(query, replies).await,
+            Request::NodesListen {} => self.nodes_listen(replies).await,
+            Request::WakesFollow {} => {
+                let watchers = match origin {
+                    Origin::Operator => None,
+                    program @ Origin::Program { .. } => Some(self.sessions_of(program).await?),
+                };
+                self.wakes_follow(watchers.as_deref(), replies).await
+            }
+            _ => Err(ApiError::new(
+                ErrorType::Internal,
+                "this request is answered once",
+            )),
         }
+    }
+
+    /// The replies to a request, until the receiver is dropped.
+    fn replies_to(&self, origin: Origin, request: Request) -> mpsc::Receiver<Reply> {
+        let (replies, receiver) = mpsc::channel(1);
+        let service = self.clone();
+        tokio::spawn(async move {
+            let gone = replies.clone();
+            tokio::select! {
+                () = service.answer_into(origin, request, replies) => {}
+                () = gone.closed() => {}
+            }
+        });
+        receiver
+    }
+}
+
+impl Responder for Service {
+    async fn answer(&self, call: Call) -> Reply {
+        let origin = Origin::at_socket(call.caller);
+        let reply = self.reply(&origin, call.request).await;
+        reply.unwrap_or_else(Reply::Error)
+    }
+
+    fn follow(&self, call: Call) -> mpsc::Receiver<Reply> {
+        self.replies_to(Origin::at_socket(call.caller), call.request)
+    }
+}
+
+impl SessionInterface for Service {
+    fn replies(&self, host: Host, call: Call) -> mpsc::Receiver<Reply> {
+        let origin = Origin::Program {
+            host,
+            caller: call.caller,
+        };
+        self.replies_to(origin, call.request)
     }
 }
 

@@ -1,16 +1,21 @@
 //! Requests about sessions and watches.
 
 use tidings_protocol::session_api::{
-    ApiError, MAX_SESSIONS_PER_PAGE, SessionEntry, SessionRef, SessionStatus, Sessions,
+    ApiError, MAX_SESSIONS_PER_PAGE, Reply, SessionEntry, SessionRef, SessionStatus, Sessions,
     SessionsList, StatusQuery, WatchPair, WatchRemoved, Watched,
 };
 
 use super::Service;
-use crate::state::{SessionsPage, Shelf, StatusRead};
+use super::origin::named;
+use crate::state::{SessionMark, SessionsPage, Shelf, StatusRead, VisibleSessions};
 use crate::upstream::trust::{LinkStanding, NodePresence, upstream_status};
 
 impl Service {
-    pub(super) async fn sessions_list(&self, list: SessionsList) -> Result<Sessions, ApiError> {
+    pub(super) async fn sessions_list(
+        &self,
+        list: SessionsList,
+        visible: Option<VisibleSessions>,
+    ) -> Result<Sessions, ApiError> {
         let host = match list.host {
             Some(name) => Some(self.node_named(&name).await?.host),
             None => None,
@@ -21,6 +26,7 @@ impl Service {
         };
         let since = |minutes: u32| self.nodes.clock.now() - i64::from(minutes) * 60_000;
         let page = SessionsPage {
+            visible,
             agent,
             host,
             updated_since: list.active_minutes.map(since),
@@ -43,6 +49,18 @@ impl Service {
         Ok(self.nodes.state.session_entry(address).await?)
     }
 
+    /// Marks a session; answers its entry as it stands then.
+    pub(super) async fn session_mark(
+        &self,
+        session: SessionRef,
+        mark: SessionMark,
+    ) -> Result<Reply, ApiError> {
+        let address = self.address(session.session_key, session.agent.as_deref())?;
+        self.nodes.state.mark_session(address.clone(), mark).await?;
+        let entry = self.nodes.state.session_entry(address).await?;
+        Ok(Reply::SessionShow(Box::new(entry)))
+    }
+
     pub(super) async fn session_status(
         &self,
         query: StatusQuery,
@@ -51,7 +69,7 @@ impl Service {
         let read = StatusRead {
             session: session.clone(),
             changes_since: query.changes_since,
-            reader: query.reader,
+            reader: query.reader.map(|reader| self.watcher(reader)),
         };
         let answer = self.nodes.state.session_status(read).await?;
         let presence = match &answer.link {
@@ -81,11 +99,13 @@ impl Service {
 
     pub(super) async fn watch_add(&self, pair: WatchPair) -> Result<Watched, ApiError> {
         let target = self.address(pair.target, pair.target_agent.as_deref())?;
-        Ok(self.nodes.state.watch_add(pair.watcher, target).await?)
+        let watcher = self.watcher(named(pair.watcher)?);
+        Ok(self.nodes.state.watch_add(watcher, target).await?)
     }
 
     pub(super) async fn watch_remove(&self, pair: WatchPair) -> Result<WatchRemoved, ApiError> {
         let target = self.address(pair.target, pair.target_agent.as_deref())?;
-        Ok(self.nodes.state.watch_remove(pair.watcher, target).await?)
+        let watcher = self.watcher(named(pair.watcher)?);
+        Ok(self.nodes.state.watch_remove(watcher, target).await?)
     }
 }

@@ -41,15 +41,12 @@ impl Service {
     }
 
     /// The log from a sequence on: page after page while there are any, then each commit.
-    pub(super) fn signals_follow(&self, query: SignalsQuery) -> mpsc::Receiver<Reply> {
-        let (replies, receiver) = mpsc::channel(1);
-        let state = self.nodes.state.clone();
-        tokio::spawn(async move {
-            if let Err(error) = follow(&state, query, &replies).await {
-                let _ = replies.send(Reply::Error(error.into())).await;
-            }
-        });
-        receiver
+    pub(super) async fn signals_follow(
+        &self,
+        query: SignalsQuery,
+        replies: &mpsc::Sender<Reply>,
+    ) -> Result<(), ApiError> {
+        Ok(follow(&self.nodes.state, query, replies).await?)
     }
 
     pub(super) async fn signals_record(&self, record: SignalsRecord) -> Result<Recorded, ApiError> {

@@ -1,8 +1,11 @@
 //! The gateway at a glance.
 
-use tidings_protocol::session_api::{ApiError, GatewayStatus, LinkStatus, Status, UpstreamState};
+use tidings_protocol::session_api::{
+    ApiError, CertificateKind, GatewayStatus, LinkStatus, Status, UpstreamState,
+};
 
 use super::Service;
+use crate::nodes::expiry;
 use crate::state::{Health, LinkRow};
 
 impl Service {
@@ -14,6 +17,11 @@ impl Service {
             Health::ReadOnly(error) => ("read_only", vec![error.to_string()]),
             Health::Failed(error) => ("failed", vec![error.to_string()]),
         };
+        let certificates = expiry::own(&self.nodes);
+        let until = |kind| {
+            let row = certificates.iter().find(|row| row.kind == kind);
+            row.map(|row| row.not_after).unwrap_or_default()
+        };
         Ok(Status {
             gateway: GatewayStatus {
                 version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -23,6 +31,8 @@ impl Service {
                 started_at: self.info.started_at,
                 database: database.to_owned(),
                 warnings,
+                server_certificate_not_after: until(CertificateKind::Server),
+                authority_not_after: until(CertificateKind::Authority),
             },
             nodes: self.nodes_list().await?.nodes,
             links: self.links().await?,

@@ -1,15 +1,16 @@
 //! Requests about a session's turn.
 
 use tidings_protocol::session_api::{
-    ApiError, ErrorType, LeaseRef, SessionRef, TurnBegun, TurnEnded, TurnMessage, TurnSettled,
+    ApiError, ErrorType, LeaseRef, SpeakerRef, TurnBegun, TurnEnded, TurnMessage, TurnSettled,
 };
 
 use super::Service;
-use crate::state::{self, QueuedMessage, TurnToken};
+use super::origin::named;
+use crate::state::{self, QueuedMessage, SessionAddress, TurnToken};
 
 impl Service {
-    pub(super) async fn turn_begin(&self, session: SessionRef) -> Result<TurnBegun, ApiError> {
-        let speaker = self.address(session.session_key, session.agent.as_deref())?;
+    pub(super) async fn turn_begin(&self, speaker: SpeakerRef) -> Result<TurnBegun, ApiError> {
+        let speaker = self.speaker(speaker)?;
         let begun = self.nodes.state.turn_begin(speaker).await?;
         Ok(TurnBegun {
             token: begun.token.map(|token| token.to_string()),
@@ -28,10 +29,13 @@ impl Service {
         Ok(counts(settled))
     }
 
-    pub(super) async fn turn_end(&self, session: SessionRef) -> Result<TurnEnded, ApiError> {
-        let session = self.address(session.session_key, session.agent.as_deref())?;
-        let ended = self.nodes.state.turn_end(session).await?;
+    pub(super) async fn turn_end(&self, speaker: SpeakerRef) -> Result<TurnEnded, ApiError> {
+        let ended = self.nodes.state.turn_end(self.speaker(speaker)?).await?;
         Ok(TurnEnded { ended })
+    }
+
+    pub(super) fn speaker(&self, speaker: SpeakerRef) -> Result<SessionAddress, ApiError> {
+        self.address(named(speaker.session_key)?, speaker.agent.as_deref())
     }
 }
 

@@ -1,48 +1,52 @@
 //! The wake stream: each notice, as it becomes available to a watcher.
 
-use tidings_protocol::session_api::{Reply, Wake, Wakes};
+use tidings_protocol::session_api::{ApiError, Reply, Wake, Wakes};
 use tokio::sync::broadcast::{Receiver, error::RecvError};
 use tokio::sync::mpsc;
 
 use super::Service;
-use crate::state::{Effect, State, StateError};
+use crate::state::{Effect, SessionAddress, State, StateError};
 
 impl Service {
-    /// First one wake per notice available now, perhaps none, which says that the stream
+    /// The wakes of these sessions, or of all: first one wake per notice available now, perhaps none, which says that the stream
     /// stands; then each wake as it is committed.
-    pub(super) fn wakes_follow(&self) -> mpsc::Receiver<Reply> {
-        let (replies, receiver) = mpsc::channel(1);
-        let state = self.nodes.state.clone();
-        tokio::spawn(async move {
-            tokio::select! {
-                () = send_wakes(&state, &replies) => {}
-                () = replies.closed() => {}
-            }
-        });
-        receiver
+    pub(super) async fn wakes_follow(
+        &self,
+        watchers: Option<&[SessionAddress]>,
+        replies: &mpsc::Sender<Reply>,
+    ) -> Result<(), ApiError> {
+        let is_theirs = |wake: &Wake| {
+            watchers.is_none_or(|watchers| watchers.iter().any(|own| *own.key() == wake.watcher))
+        };
+        Ok(send_wakes(&self.nodes.state, is_theirs, replies).await?)
     }
 }
 
-/// Sends wakes until the state closes or cannot be read. Whoever reads too slowly to hear
-/// of each wake is told what is available then.
-async fn send_wakes(state: &State, replies: &mpsc::Sender<Reply>) {
+/// Sends those of the wakes that `is_theirs`, until the state closes or nobody reads them.
+/// Whoever reads too slowly to hear of each wake is told what is available then.
+async fn send_wakes(
+    state: &State,
+    is_theirs: impl Fn(&Wake) -> bool,
+    replies: &mpsc::Sender<Reply>,
+) -> Result<(), StateError> {
     // Subscribed before the look: what comes between the two is told twice, never not.
     let mut effects = state.subscribe();
     let mut next = Next::Afresh;
     loop {
-        let reply = match next {
-            Next::Wake(wake) => Reply::Wakes(Wakes { wakes: vec![wake] }),
-            Next::Afresh => match available(state).await {
-                Ok(wakes) => Reply::Wakes(Wakes { wakes }),
-                Err(error) => {
-                    let _ = replies.send(Reply::Error(error.into())).await;
-                    return;
-                }
-            },
-            Next::End => return,
+        let wakes = match next {
+            Next::Wake(wake) if is_theirs(&wake) => Some(vec![wake]),
+            Next::Wake(_) => None,
+            Next::Afresh => {
+                let mut wakes = available(state).await?;
+                wakes.retain(&is_theirs);
+                Some(wakes)
+            }
+            Next::End => return Ok(()),
         };
-        if replies.send(reply).await.is_err() {
-            return;
+        if let Some(wakes) = wakes
+            && replies.send(Reply::Wakes(Wakes { wakes })).await.is_err()
+        {
+            return Ok(());
         }
         next = next_of(&mut effects).await;
     }

@@ -11,6 +11,7 @@ use tidings_protocol::wire::{Message, common_version};
 use tokio::sync::mpsc;
 
 use super::authority::node_of;
+use super::authority::serial_of;
 use super::client_certificates::is_expired;
 use super::context::NodeContext;
 use super::presence::{DuplicateIdentity, Place};
@@ -36,6 +37,7 @@ pub(super) async fn admit(
         )
     })?;
     let node = known(context.state.node(node_id.clone()).await)?;
+    refuse_revoked(context, &certificate).await?;
     if is_expired(&certificate, context.clock.now()) {
         return Err(refusal(
             RefusalCode::CertificateExpired,
@@ -67,6 +69,22 @@ pub(super) async fn admit(
     Ok((node, place, version))
 }
 
+/// Turns away a certificate that was revoked while its node was not. It is not admitted for
+/// renewal either: whoever has it may have the key.
+async fn refuse_revoked(context: &NodeContext, certificate: &[u8]) -> Result<(), Refused> {
+    let serial = serial_of(certificate).unwrap_or_default();
+    match context.state.is_revoked(serial).await {
+        Ok(false) => Ok(()),
+        Ok(true) => Err(refusal(
+            RefusalCode::CertificateRevoked,
+            "the node's certificate has been revoked",
+            "on the gateway: tidings cert renew NODE --out FOLDER; \
+             here, with the agent stopped: tidings-node join --certificate FOLDER",
+        )),
+        Err(error) => Err(unreadable(&error)),
+    }
+}
+
 /// The node's record, if it may come in.
 fn known(found: Result<Option<NodeRecord>, StateError>) -> Result<NodeRecord, Refused> {
     match found {
@@ -81,15 +99,17 @@ fn known(found: Result<Option<NodeRecord>, StateError>) -> Result<NodeRecord, Re
             "this node is not known to this gateway",
             "join again with a fresh link: tidings nodes invite",
         )),
-        Err(error) => {
-            tracing::error!(%error, "a node could not be looked up");
-            Err(refusal(
-                RefusalCode::Other,
-                "the gateway cannot read its database",
-                "see the gateway's log",
-            ))
-        }
+        Err(error) => Err(unreadable(&error)),
     }
+}
+
+fn unreadable(error: &StateError) -> Refused {
+    tracing::error!(%error, "a node could not be looked up");
+    refusal(
+        RefusalCode::Other,
+        "the gateway cannot read its database",
+        "see the gateway's log",
+    )
 }
 
 /// The node behind a connection, and the certificate it showed.
@@ -101,7 +121,7 @@ pub(super) fn peer(connection: &Connection) -> Option<(NodeId, CertificateDer<'s
 }
 
 /// A refusal in its parts.
-pub(super) fn refusal(code: RefusalCode, reason: &str, hint: &str) -> Refused {
+pub(crate) fn refusal(code: RefusalCode, reason: &str, hint: &str) -> Refused {
     Refused {
         code,
         reason: reason.to_owned(),

@@ -5,19 +5,25 @@ use std::path::{Path, PathBuf};
 use rcgen::{
     BasicConstraints, CertificateParams, CertificateSigningRequestParams, DistinguishedName,
     DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
-    PKCS_ECDSA_P256_SHA256, PublicKeyData, SerialNumber,
+    PKCS_ECDSA_P256_SHA256, PublicKey, PublicKeyData, SerialNumber, SubjectPublicKeyInfo,
 };
 use ring::rand::{SecureRandom, SystemRandom};
 use rustls::pki_types::{CertificateDer, CertificateSigningRequestDer};
-use tidings_node::connection::public_key_of;
+use tidings_node::connection::{public_key_of, validity_of};
 use tidings_node::private_files::{self, FileError};
 use tidings_protocol::digest::{hex, sha256};
 use tidings_protocol::identity::GATEWAY_SERVER_NAME;
 use tidings_protocol::{EpochMs, NodeId};
 use time::OffsetDateTime;
+use x509_parser::prelude::{FromDer, X509Certificate};
 
+use super::expiry::Life;
 use crate::state::NewCertificate;
 
+/// The authority's folder in the state directory.
+const FOLDER: &str = "authority";
+/// The authority's key, in its folder.
+const KEY_FILE: &str = "ca.key";
 const DAY_SECONDS: i64 = 24 * 60 * 60;
 /// The authority outlives every leaf by far.
 const AUTHORITY_DAYS: i64 = 3_650;
@@ -25,9 +31,6 @@ const AUTHORITY_DAYS: i64 = 3_650;
 const SERVER_DAYS: i64 = 90;
 /// A node's leaf.
 const NODE_DAYS: i64 = 30;
-/// A node's leaf that ends within this time is in the last third of its life. Its node has
-/// renewed it by then, if it can.
-pub const NODE_LEAF_LAST_THIRD_MS: EpochMs = NODE_DAYS / 3 * DAY_SECONDS * 1_000;
 /// Leaves begin a day back: clocks differ.
 const BACKDATED_DAYS: i64 = 1;
 /// Keys, certificates and seeds are a few hundred bytes each.
@@ -92,11 +95,16 @@ pub enum AuthorityError {
 }
 
 impl Authority {
+    /// True where `state_dir` has an authority, as every directory that a gateway was run on.
+    pub fn exists(state_dir: &Path) -> bool {
+        state_dir.join(FOLDER).join(KEY_FILE).exists()
+    }
+
     /// The authority of `state_dir`, made on first use.
     pub fn load_or_create(state_dir: &Path, now: EpochMs) -> Result<Self, AuthorityError> {
-        let dir = state_dir.join("authority");
+        let dir = state_dir.join(FOLDER);
         private_files::create_dir(&dir)?;
-        let key_file = dir.join("ca.key");
+        let key_file = dir.join(KEY_FILE);
         let certificate_file = dir.join("ca.crt");
         let key = match private_files::read(&key_file, MAX_FILE_BYTES) {
             Ok(pem) => parse_key(&key_file, pem)?,
@@ -146,6 +154,11 @@ impl Authority {
         &self.certificate
     }
 
+    /// The life of the authority's own certificate.
+    pub(super) fn life(&self) -> Life {
+        life_of(&self.certificate)
+    }
+
     /// SHA-256 of the authority's public key: the pin of join links.
     pub fn pin(&self) -> [u8; 32] {
         sha256(&self.issuer.key().subject_public_key_info())
@@ -166,27 +179,29 @@ impl Authority {
     /// Signs a node's certificate. Of the request only the public key is taken, after its
     /// proof of possession: subject, extensions and validity are the gateway's.
     pub fn sign_node(&self, request: &[u8], now: EpochMs) -> Result<Issued, AuthorityError> {
-        if request.len() > MAX_SIGNING_REQUEST_BYTES {
-            return Err(AuthorityError::SigningRequest("it is too large"));
-        }
-        let request = CertificateSigningRequestDer::from(request);
-        // Reading it verifies the signature: whoever asks holds the private key.
-        let public_key = CertificateSigningRequestParams::from_der(&request)
-            .map_err(|_| {
-                AuthorityError::SigningRequest(
-                    "it is malformed, or its proof of possession is wrong",
-                )
-            })?
-            .public_key;
-        if *public_key.algorithm() != PKCS_ECDSA_P256_SHA256 {
-            return Err(AuthorityError::SigningRequest("its key is not P-256"));
-        }
+        self.certify(&key_of(request)?, now)
+    }
+
+    /// Signs another certificate for a key that has proved its possession before: of this
+    /// certificate only the public key is taken.
+    pub fn sign_again(&self, certificate: &[u8], now: EpochMs) -> Result<Issued, AuthorityError> {
+        let unreadable = || AuthorityError::SigningRequest("its certificate cannot be read");
+        let (public_key, _) = public_key_of(certificate).map_err(|_| unreadable())?;
+        let public_key = SubjectPublicKeyInfo::from_der(&public_key).map_err(|_| unreadable())?;
+        self.certify(&public_key, now)
+    }
+
+    fn certify(
+        &self,
+        public_key: &impl PublicKeyData,
+        now: EpochMs,
+    ) -> Result<Issued, AuthorityError> {
         let node_id = NodeId::of_public_key(&public_key.subject_public_key_info());
         let mut params = leaf_params(node_id.as_str(), NODE_DAYS, now)?;
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
         let serial = params.serial_number.as_ref().map(SerialNumber::to_bytes);
         let (not_before, not_after) = (params.not_before, params.not_after);
-        let certificate = params.signed_by(&public_key, &self.issuer)?;
+        let certificate = params.signed_by(public_key, &self.issuer)?;
         Ok(Issued {
             node_id,
             certificate: NewCertificate {
@@ -224,6 +239,41 @@ impl std::fmt::Debug for Authority {
     }
 }
 
+/// Who asks with this signing request, and the key it proves to hold
+/// (SubjectPublicKeyInfo, DER).
+pub(super) fn asker(request: &[u8]) -> Result<(NodeId, Vec<u8>), AuthorityError> {
+    let key = key_of(request)?.subject_public_key_info();
+    Ok((NodeId::of_public_key(&key), key))
+}
+
+/// The public key of a signing request, after its proof of possession.
+fn key_of(request: &[u8]) -> Result<PublicKey, AuthorityError> {
+    if request.len() > MAX_SIGNING_REQUEST_BYTES {
+        return Err(AuthorityError::SigningRequest("it is too large"));
+    }
+    let request = CertificateSigningRequestDer::from(request);
+    // Reading it verifies the signature: whoever asks holds the private key.
+    let public_key = CertificateSigningRequestParams::from_der(&request)
+        .map_err(|_| {
+            AuthorityError::SigningRequest("it is malformed, or its proof of possession is wrong")
+        })?
+        .public_key;
+    if *public_key.algorithm() != PKCS_ECDSA_P256_SHA256 {
+        return Err(AuthorityError::SigningRequest("its key is not P-256"));
+    }
+    Ok(public_key)
+}
+
+/// The life of a certificate of ours.
+pub(super) fn life_of(certificate: &[u8]) -> Life {
+    let (not_before, not_after) = validity_of(certificate).unwrap_or_default();
+    Life {
+        serial: serial_of(certificate).unwrap_or_default(),
+        not_before,
+        not_after,
+    }
+}
+
 /// `N` random bytes.
 pub fn random<const N: usize>() -> Result<[u8; N], AuthorityError> {
     let mut bytes = [0; N];
@@ -231,6 +281,15 @@ pub fn random<const N: usize>() -> Result<[u8; N], AuthorityError> {
         .fill(&mut bytes)
         .map_err(|_| AuthorityError::NoRandom)?;
     Ok(bytes)
+}
+
+/// A certificate's serial number, lower-case hex.
+pub(super) fn serial_of(certificate: &[u8]) -> Option<String> {
+    let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
+    // As rcgen writes it: without the zero that keeps a number positive.
+    let bytes = parsed.raw_serial();
+    let bytes = bytes.strip_prefix(&[0]).unwrap_or(bytes);
+    Some(hex(bytes))
 }
 
 /// The id of the node whose certificate this is.
@@ -285,7 +344,6 @@ fn leaf_params(name: &str, days: i64, now: EpochMs) -> Result<CertificateParams,
 #[cfg(test)]
 mod tests {
     use rcgen::{KeyPair, PKCS_ED25519, SanType};
-    use x509_parser::prelude::{FromDer, X509Certificate};
 
     use super::*;
 

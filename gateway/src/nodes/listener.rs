@@ -5,29 +5,33 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quinn::crypto::rustls::{HandshakeData, QuicServerConfig};
-use quinn::{Endpoint, EndpointConfig, Incoming, ServerConfig, VarInt};
+use quinn::{Connection, Endpoint, EndpointConfig, Incoming, ServerConfig, VarInt};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use tidings_node::connection::{TlsTime, crypto_provider, transport_config};
+use tidings_protocol::session_api::CertificateState;
 use tidings_protocol::wire::{ALPN_JOIN, ALPN_NODE};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::authority::AuthorityError;
+use super::authority::{AuthorityError, life_of};
 use super::client_certificates::ExpiredToo;
 use super::context::NodeContext;
+use super::expiry::{Life, Watchman};
+use super::gate::{Gate, Lane, Place};
+use super::relay::SessionInterface;
 use super::{pairing, session};
 
 /// How long a handshake may take.
 const HANDSHAKE_DEADLINE: Duration = Duration::from_secs(10);
-/// Handshakes at once; beyond that an address must first prove that it can be reached.
-const MAX_HANDSHAKES: usize = 64;
+/// Handshakes that wait to be looked at, and what they may have sent by then.
+const MAX_INCOMING: usize = 1_024;
+const MAX_INCOMING_BYTES: u64 = 16 * 1024;
+const MAX_ALL_INCOMING_BYTES: u64 = 4 * 1024 * 1024;
 /// Unread bytes that a stranger may make the gateway keep.
 const WINDOW_BEFORE_WELCOME: u32 = 64 * 1024;
 
-/// Whether the server's leaf is due for renewal is looked at this often.
-const LEAF_ROUND: Duration = Duration::from_hours(1);
-/// Two thirds of the 90 days of a server's leaf.
-const LEAF_RENEWAL_MS: i64 = 60 * 24 * 60 * 60 * 1_000;
+/// Whether a certificate is due for renewal is looked at this often.
+const ROUND: Duration = Duration::from_hours(1);
 
 /// Why the endpoint cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -63,7 +67,10 @@ pub fn listen(context: &NodeContext, address: SocketAddr) -> Result<Endpoint, Li
             connection_ids,
         ))
     });
-    config.min_reset_interval(Duration::from_millis(1));
+    // Without a pause between two: thousands of nodes ask in one moment, and one that gets no
+    // answer asks again only seconds later. A reset is smaller than what asked for it, so
+    // nobody is flooded by way of this gateway.
+    config.min_reset_interval(Duration::ZERO);
     let socket = bind(address)?;
     Endpoint::new(config, Some(server), socket, Arc::new(quinn::TokioRuntime))
         .map_err(|source| ListenError::Bind { address, source })
@@ -85,6 +92,7 @@ fn server_config(context: &NodeContext) -> Result<ServerConfig, ListenError> {
     let authority = &context.authority;
     let tls = |error: &dyn std::fmt::Display| ListenError::Tls(error.to_string());
     let leaf = authority.server_leaf(context.clock.now())?;
+    let life = leaf.chain.first().map(|leaf| life_of(leaf));
     // One endpoint, two ALPNs: a joining machine has no certificate yet. The node ALPN
     // refuses whoever shows none.
     let verifier = ExpiredToo::new(authority.certificate().clone()).map_err(|error| tls(&error))?;
@@ -104,30 +112,49 @@ fn server_config(context: &NodeContext) -> Result<ServerConfig, ListenError> {
     let crypto = QuicServerConfig::try_from(config).map_err(|error| tls(&error))?;
     let mut server = ServerConfig::with_crypto(Arc::new(crypto));
     let mut transport = transport_config();
-    transport.receive_window(VarInt::from_u32(WINDOW_BEFORE_WELCOME));
-    server.transport_config(Arc::new(transport));
+    transport
+        .receive_window(VarInt::from_u32(WINDOW_BEFORE_WELCOME))
+        .send_window(u64::from(WINDOW_BEFORE_WELCOME));
+    // A node opens none: what it never may send, it need not be given room for.
+    transport.max_concurrent_uni_streams(VarInt::from_u32(0));
+    server
+        .transport_config(Arc::new(transport))
+        .max_incoming(MAX_INCOMING)
+        .incoming_buffer_size(MAX_INCOMING_BYTES)
+        .incoming_buffer_size_total(MAX_ALL_INCOMING_BYTES);
+    if let Some(life) = life {
+        context.set_server_leaf(life);
+    }
     Ok(server)
 }
 
-/// Swaps the server's leaf when two thirds of its life are over; no connection is dropped.
-pub(crate) async fn keep_leaf_fresh(endpoint: Endpoint, context: Arc<NodeContext>) {
-    let mut rounds = tokio::time::interval(LEAF_ROUND);
-    rounds.tick().await;
-    let mut made_at = context.clock.now();
+/// Looks after certificates: the server's leaf is renewed in time, and what is not renewed in
+/// time is said in the log.
+pub(crate) async fn keep_certificates(endpoint: Endpoint, context: Arc<NodeContext>) {
+    let mut rounds = tokio::time::interval(ROUND);
+    let mut watchman = Watchman::default();
     loop {
         rounds.tick().await;
-        let now = context.clock.now();
-        if now.saturating_sub(made_at) < LEAF_RENEWAL_MS {
-            continue;
+        renew_leaf_if_due(&endpoint, &context);
+        watchman.round(&context).await;
+    }
+}
+
+/// Swaps the server's leaf when two thirds of its life are over; no connection is dropped.
+pub fn renew_leaf_if_due(endpoint: &Endpoint, context: &NodeContext) {
+    let now = context.clock.now();
+    let is_good = |life: &Life| {
+        CertificateState::at(life.not_before, life.not_after, now) == CertificateState::Valid
+    };
+    if context.server_leaf().as_ref().is_some_and(is_good) {
+        return;
+    }
+    match server_config(context) {
+        Ok(config) => {
+            endpoint.set_server_config(Some(config));
+            tracing::info!("the server certificate was renewed");
         }
-        match server_config(&context) {
-            Ok(config) => {
-                endpoint.set_server_config(Some(config));
-                made_at = now;
-                tracing::info!("the server certificate was renewed");
-            }
-            Err(error) => tracing::warn!(%error, "the server certificate was not renewed"),
-        }
+        Err(error) => tracing::warn!(%error, "the server certificate was not renewed"),
     }
 }
 
@@ -135,9 +162,10 @@ pub(crate) async fn keep_leaf_fresh(endpoint: Endpoint, context: Arc<NodeContext
 pub async fn accept(
     endpoint: Endpoint,
     context: Arc<NodeContext>,
+    sessions: Arc<dyn SessionInterface>,
     mut stopped: watch::Receiver<bool>,
 ) {
-    let handshakes = Arc::new(Semaphore::new(MAX_HANDSHAKES));
+    let gate = Gate::new(context.clock.clone());
     let mut connections = JoinSet::new();
     loop {
         while connections.try_join_next().is_some() {}
@@ -146,20 +174,29 @@ pub async fn accept(
             _ = stopped.changed() => break,
         };
         let Some(incoming) = incoming else { break };
-        let Ok(permit) = handshakes.clone().try_acquire_owned() else {
+        let Some(place) = place_for(&gate, &incoming) else {
             shed(incoming);
             continue;
         };
-        let context = context.clone();
-        let stopped = stopped.clone();
+        let (context, sessions, gate) = (context.clone(), sessions.clone(), gate.clone());
+        let mut stopped = stopped.clone();
         connections.spawn(async move {
-            let Some((connection, alpn)) = handshake(incoming).await else {
+            let shaken = tokio::select! {
+                shaken = handshake(incoming) => shaken,
+                _ = stopped.changed() => None,
+            };
+            let Some((connection, alpn)) = shaken else {
                 return;
             };
-            drop(permit);
-            match alpn.as_slice() {
-                ALPN_NODE => session::serve(&context, connection, stopped).await,
-                _ => pairing::serve(&context, connection).await,
+            if alpn == ALPN_NODE {
+                return session::serve(&context, &sessions, (connection, place), stopped).await;
+            }
+            // It has a lane of its own, and may stay in it for minutes.
+            drop(place);
+            tokio::select! {
+                () = serve_join(&context, &gate, connection.clone()) => {}
+                // A machine that waits for its approval asks again.
+                _ = stopped.changed() => connection.close(0u32.into(), b"the gateway stops"),
             }
         });
     }
@@ -169,7 +206,25 @@ pub async fn accept(
     endpoint.wait_idle().await;
 }
 
-/// Under load: an address that has not proved itself must; one that has waits its turn.
+/// A stranger's place, for whoever begins a handshake.
+fn place_for(gate: &Gate, incoming: &Incoming) -> Option<Place> {
+    let lane = if incoming.remote_address_validated() {
+        Lane::Proven
+    } else {
+        Lane::Unproven
+    };
+    gate.enter(lane, incoming.remote_address().ip())
+}
+
+/// Serves a machine that wants to join, unless its address tries too often.
+async fn serve_join(context: &NodeContext, gate: &Gate, connection: Connection) {
+    match gate.enter(Lane::Join, connection.remote_address().ip()) {
+        Some(place) => pairing::serve(context, connection, place).await,
+        None => pairing::turn_away_for_now(connection).await,
+    }
+}
+
+/// Where there is no place: an address that has not proved itself must; one that has waits its turn.
 fn shed(incoming: Incoming) {
     if incoming.remote_address_validated() {
         incoming.refuse();
@@ -178,7 +233,7 @@ fn shed(incoming: Incoming) {
     }
 }
 
-async fn handshake(incoming: Incoming) -> Option<(quinn::Connection, Vec<u8>)> {
+async fn handshake(incoming: Incoming) -> Option<(Connection, Vec<u8>)> {
     let remote = incoming.remote_address();
     let connecting = incoming.accept().ok()?;
     match tokio::time::timeout(HANDSHAKE_DEADLINE, connecting).await {

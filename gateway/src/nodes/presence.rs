@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use quinn::Connection;
+use quinn::{Connection, VarInt};
 use tidings_node::clock::Clock;
 use tidings_node::framed::{self, StreamError};
 use tidings_protocol::report::LinkId;
@@ -13,6 +13,8 @@ use tidings_protocol::wire::messages::{Presence, RootState};
 use tidings_protocol::wire::{FrameError, MAX_FRAME_BYTES, Message};
 use tidings_protocol::{EpochMs, Host};
 use tokio::sync::mpsc;
+
+use super::windows;
 
 /// A node that has given no sign of life for this long is `stalled`: three presences.
 const STALLED_AFTER: Duration = Duration::from_secs(45);
@@ -188,16 +190,24 @@ impl Presences {
             last_sign: self.clock.monotonic(),
             presence: None,
         };
-        if let Some(older) = self.lock().insert(host.clone(), connected) {
-            older
-                .connection
-                .close(0u32.into(), b"replaced by a newer connection");
-        }
+        self.put(host, connected);
         Ok(Place {
             presences: self.clone(),
             host: host.clone(),
             connection: connection.stable_id(),
         })
+    }
+
+    fn put(&self, host: &Host, connected: Connected) {
+        let mut nodes = self.lock();
+        let before = windows::share(nodes.len());
+        set_windows(&connected.connection, before);
+        if let Some(older) = nodes.insert(host.clone(), connected) {
+            older
+                .connection
+                .close(0u32.into(), b"replaced by a newer connection");
+        }
+        share_windows(&nodes, before);
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Host, Connected>> {
@@ -234,9 +244,26 @@ impl Drop for Place {
         let mut nodes = self.presences.lock();
         // The late end of an older connection changes nothing for the newer one.
         if self.mine(&mut nodes).is_some() {
+            let before = windows::share(nodes.len());
             nodes.remove(&self.host);
+            share_windows(&nodes, before);
         }
     }
+}
+
+/// Gives every node its share of the budget, where it is another than before.
+fn share_windows(nodes: &HashMap<Host, Connected>, before: u32) {
+    let share = windows::share(nodes.len());
+    if share != before {
+        for connected in nodes.values() {
+            set_windows(&connected.connection, share);
+        }
+    }
+}
+
+fn set_windows(connection: &Connection, share: u32) {
+    connection.set_receive_window(VarInt::from_u32(share));
+    connection.set_send_window(u64::from(share));
 }
 
 async fn ask(connection: &Connection, request: &Message) -> Result<Message, RequestError> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quinn::{Connection, RecvStream, SendStream, VarInt};
+use quinn::{Connection, RecvStream, SendStream};
 use tidings_node::connection::{CONTROL_FRAME_BYTES, REQUEST_DEADLINE};
 use tidings_node::framed::{self, StreamError};
 use tidings_protocol::report::LinkId;
@@ -16,35 +16,41 @@ use tokio::task::JoinSet;
 
 use super::admission::{MAX_VERSION_CHARS, admit, turn_away};
 use super::context::NodeContext;
+use super::gate;
 use super::presence::{MAX_WAITING_CHANGES, Place};
+use super::relay::{SessionInterface, serve_relay};
 use super::renewal::{renew, renew_only};
 use super::reports::{MAX_REPORTS_IN_FLIGHT, StreamEnd, serve_reports};
 use crate::state::NodeRecord;
 
 /// How long a node may take to say hello.
 const HELLO_DEADLINE: Duration = Duration::from_secs(10);
-/// Unread bytes of a welcomed node: a frame on each of its long-lived streams.
-const WINDOW_AFTER_WELCOME: u32 = 1024 * 1024;
-/// Streams of one node that are served at once.
-const MAX_STREAMS: usize = 16;
+/// Streams of one node that are served at once: its reports, a renewal, a ping, and what it
+/// relays at most, 16 requests and 16 streams of replies. The next waits.
+const MAX_STREAMS: usize = 40;
 /// How long a node that was turned away has to read why.
 const FAREWELL: Duration = Duration::from_secs(2);
 
 /// Serves a node's connection until it ends.
 pub(super) async fn serve(
     context: &Arc<NodeContext>,
-    connection: Connection,
+    sessions: &Arc<dyn SessionInterface>,
+    (connection, stranger): (Connection, gate::Place),
     mut stopped: watch::Receiver<bool>,
 ) {
-    let Ok(Some((control, hello))) =
-        tokio::time::timeout(HELLO_DEADLINE, read_hello(&connection)).await
-    else {
+    let hello = tokio::select! {
+        hello = tokio::time::timeout(HELLO_DEADLINE, read_hello(&connection)) => hello,
+        _ = stopped.changed() => return connection.close(0u32.into(), b"the gateway stops"),
+    };
+    let Ok(Some((control, hello))) = hello else {
         connection.close(0u32.into(), b"no hello");
         return;
     };
     let (send, receive) = control;
     let (changes, queue) = mpsc::channel(MAX_WAITING_CHANGES);
     let admitted = admit(context, &connection, &hello, changes).await;
+    // No stranger any more, or one that is about to go.
+    drop(stranger);
     match admitted {
         Err(refused) if refused.code == RefusalCode::CertificateExpired => {
             renew_only(context, &connection, send, refused).await;
@@ -53,6 +59,7 @@ pub(super) async fn serve(
         Ok((node, place, version)) => {
             let session = Session {
                 context: context.clone(),
+                sessions: sessions.clone(),
                 connection: connection.clone(),
                 host: node.host.clone(),
                 node: node.node.clone(),
@@ -91,6 +98,7 @@ async fn read_hello(connection: &Connection) -> Option<((SendStream, RecvStream)
 #[derive(Clone)]
 struct Session {
     context: Arc<NodeContext>,
+    sessions: Arc<dyn SessionInterface>,
     connection: Connection,
     host: Host,
     node: NodeId,
@@ -107,8 +115,6 @@ impl Session {
         place: &Place,
         stopped: &mut watch::Receiver<bool>,
     ) -> Result<String, StreamError> {
-        self.connection
-            .set_receive_window(VarInt::from_u32(WINDOW_AFTER_WELCOME));
         let welcome = Message::Welcome(Welcome {
             version,
             gateway_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -228,9 +234,15 @@ async fn serve_stream(
     mut receive: RecvStream,
 ) -> Result<StreamEnd, StreamError> {
     let answer = match framed::read(&mut receive, MAX_FRAME_BYTES).await {
-        Ok(None) => return Ok(StreamEnd::Done),
+        // Nothing, or a request that its side gave up half written.
+        Ok(None) | Err(StreamError::Torn | StreamError::Io(_)) => return Ok(StreamEnd::Done),
         Ok(Some(Message::Report(first))) => {
             return serve_reports(session.context, session.host, *first, send, receive).await;
+        }
+        Ok(Some(Message::Relay(relay))) => {
+            let Session { sessions, host, .. } = session;
+            serve_relay(&*sessions, host, relay.caller, (send, receive)).await?;
+            return Ok(StreamEnd::Done);
         }
         Ok(Some(Message::Ping {})) => Message::Pong {},
         Ok(Some(Message::Renew(request))) => renew(&session.context, &session.node, &request).await,

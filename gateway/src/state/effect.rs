@@ -39,6 +39,11 @@ pub enum Effect {
         /// The agent.
         agent: AgentId,
     },
+    /// A certificate of this node was revoked: it must not stay connected with it.
+    CertificateRevoked {
+        /// The node.
+        node: NodeId,
+    },
     /// A node is no longer what it was: revoked, removed, renamed, or paired anew.
     NodeChanged {
         /// The node.

@@ -1,10 +1,13 @@
 //! A session's entry as `sessions.json` spells it.
 
-use rusqlite::Row;
+use rusqlite::{Row, params};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tidings_protocol::EpochMs;
 
+use super::address::SessionAddress;
+use super::engine::{OpResult, Tx};
+use super::error::StateError;
 use super::sql::parsed;
 
 /// One entry. Fields that this version does not know are kept as they are.
@@ -165,6 +168,92 @@ impl Entry {
             extra: parsed(row, at(33), |json| serde_json::from_str(json))?,
         })
     }
+}
+
+/// The entry of a session, where it has one.
+pub(crate) fn read_entry(tx: &mut Tx<'_>, session: &SessionAddress) -> OpResult<Option<Entry>> {
+    let Some(number) = tx.find_session(session)? else {
+        return Ok(None);
+    };
+    let sql = format!("SELECT {ENTRY_COLUMNS} FROM entries AS entry WHERE entry.session = ?1");
+    Ok(tx.row(&sql, [number], |row| Entry::from_row(row, 0))?)
+}
+
+/// Gives a session this entry, in the place of the one it has.
+pub(crate) fn put_entry(tx: &Tx<'_>, session: i64, entry: &Entry) -> OpResult<()> {
+    let extra = serde_json::to_string(&entry.extra)
+        .map_err(|error| StateError::invalid(error.to_string()))?;
+    tx.execute(
+        "INSERT INTO entries (
+            session, session_id, session_started_at, last_interaction_at, updated_at,
+            archived_at, pinned_at, session_file, chat_type, provider, subject, room, space,
+            display_name, thinking_level, verbose_level, reasoning_level, elevated_level,
+            fast_mode, send_policy, provider_override, model_override, auth_profile_override,
+            input_tokens, output_tokens, total_tokens, context_tokens, compaction_count,
+            memory_flush_at, memory_flush_compaction_count, spawned_by, parent_session_key,
+            label, goal, extra)
+         VALUES (
+            ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,
+            ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35)
+         ON CONFLICT (session) DO UPDATE SET
+            session_id = excluded.session_id, session_started_at = excluded.session_started_at,
+            last_interaction_at = excluded.last_interaction_at,
+            updated_at = excluded.updated_at, archived_at = excluded.archived_at,
+            pinned_at = excluded.pinned_at, session_file = excluded.session_file,
+            chat_type = excluded.chat_type, provider = excluded.provider,
+            subject = excluded.subject, room = excluded.room, space = excluded.space,
+            display_name = excluded.display_name, thinking_level = excluded.thinking_level,
+            verbose_level = excluded.verbose_level, reasoning_level = excluded.reasoning_level,
+            elevated_level = excluded.elevated_level, fast_mode = excluded.fast_mode,
+            send_policy = excluded.send_policy, provider_override = excluded.provider_override,
+            model_override = excluded.model_override,
+            auth_profile_override = excluded.auth_profile_override,
+            input_tokens = excluded.input_tokens, output_tokens = excluded.output_tokens,
+            total_tokens = excluded.total_tokens, context_tokens = excluded.context_tokens,
+            compaction_count = excluded.compaction_count,
+            memory_flush_at = excluded.memory_flush_at,
+            memory_flush_compaction_count = excluded.memory_flush_compaction_count,
+            spawned_by = excluded.spawned_by, parent_session_key = excluded.parent_session_key,
+            label = excluded.label, goal = excluded.goal, extra = excluded.extra",
+        params![
+            session,
+            entry.session_id,
+            entry.session_started_at,
+            entry.last_interaction_at,
+            entry.updated_at,
+            entry.archived_at,
+            entry.pinned_at,
+            entry.session_file,
+            entry.chat_type,
+            entry.provider,
+            entry.subject,
+            entry.room,
+            entry.space,
+            entry.display_name,
+            entry.thinking_level,
+            entry.verbose_level,
+            entry.reasoning_level,
+            entry.elevated_level,
+            entry.fast_mode,
+            entry.send_policy,
+            entry.provider_override,
+            entry.model_override,
+            entry.auth_profile_override,
+            entry.input_tokens,
+            entry.output_tokens,
+            entry.total_tokens,
+            entry.context_tokens,
+            entry.compaction_count,
+            entry.memory_flush_at,
+            entry.memory_flush_compaction_count,
+            entry.spawned_by,
+            entry.parent_session_key,
+            entry.label,
+            entry.goal,
+            extra
+        ],
+    )?;
+    Ok(())
 }
 
 #[cfg(test)]

@@ -11,9 +11,18 @@ pub enum StateError {
     /// The request cannot be meant: the caller's fault, and not to be tried again.
     #[error("{0}")]
     Invalid(String),
+    /// The caller may not do this.
+    #[error("{0}")]
+    NotPermitted(String),
     /// There is no such session, or no entry of it.
     #[error("there is no session {0}")]
     UnknownSession(String),
+    /// Another transcript continues the session than the caller expected.
+    #[error("{0} goes on as another conversation than the one expected; nothing was sent")]
+    OtherConversation(String),
+    /// Too many messages wait for a session: its turns must take some first.
+    #[error("too many messages wait for {0} already")]
+    QueueFull(String),
     /// There is no such signal.
     #[error("there is no signal {0}")]
     UnknownSignal(u64),
@@ -86,9 +95,11 @@ impl From<StateError> for ApiError {
         let error_type = match &error {
             StateError::Invalid(_) => ErrorType::InvalidRequest,
             StateError::UnknownSession(_) | StateError::UnknownSignal(_) => ErrorType::NotFound,
-            StateError::NodeNotActive(_) => ErrorType::NotPermitted,
-            StateError::NameTaken { .. } => ErrorType::Conflict,
-            StateError::Locked { .. } | StateError::DiskFull { .. } => ErrorType::TryLater,
+            StateError::NodeNotActive(_) | StateError::NotPermitted(_) => ErrorType::NotPermitted,
+            StateError::NameTaken { .. } | StateError::OtherConversation(_) => ErrorType::Conflict,
+            StateError::Locked { .. } | StateError::DiskFull { .. } | StateError::QueueFull(_) => {
+                ErrorType::TryLater
+            }
             StateError::Closed => ErrorType::Unavailable,
             StateError::File { .. } => ErrorType::CannotCreate,
             StateError::Fatal { .. } | StateError::Database { .. } | StateError::NoRandomness => {
@@ -99,6 +110,12 @@ impl From<StateError> for ApiError {
         match error {
             StateError::DiskFull { .. } => {
                 answer.with_hint("free some space; the gateway goes on by itself")
+            }
+            StateError::OtherConversation(session) => answer.with_hint(format!(
+                "tidings sessions show {session} names the one it is"
+            )),
+            StateError::QueueFull(_) => {
+                answer.with_hint("they go once the session takes a turn and confirms it")
             }
             StateError::NameTaken { free, .. } => answer.with_hint(format!("--name {free}")),
             _ => answer,

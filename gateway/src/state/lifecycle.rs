@@ -5,6 +5,7 @@ use tidings_protocol::report::LinkId;
 
 use super::State;
 use super::address::SessionAddress;
+use super::audit::{AuditAction, operator_did};
 use super::cursors::{cursors_where, move_cursor};
 use super::effect::Effect;
 use super::engine::{OpResult, Priority, Tx};
@@ -14,19 +15,23 @@ use super::sessions::entries_changed;
 use super::sql::{number, parsed};
 use crate::upstream::trust::is_adopted;
 
+/// What a reset did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResetSession {
+    /// The transcript that continues the session now; `None` for one without an entry.
+    pub session_id: Option<String>,
+    /// How many watches of the session ended.
+    pub watches_ended: u64,
+}
+
 impl State {
     /// A new conversation because somebody asked for one: removes the cursors that the
     /// session holds, and gives its entry a fresh session id (an adopted one keeps its
-    /// thread). Answers how many watches ended.
-    pub async fn reset_session(&self, session: SessionAddress) -> Result<u64, StateError> {
+    /// thread).
+    pub async fn reset_session(&self, session: SessionAddress) -> Result<ResetSession, StateError> {
         let fresh_id = random::session_id()?;
         self.write(Priority::Interactive, move |tx| {
-            let Some(watcher) = tx.find_key(session.key())? else {
-                return Ok(0);
-            };
-            let ended = tx.execute("DELETE FROM cursors WHERE watcher = ?1", [watcher])?;
-            renew_session_id(tx, &session, &fresh_id)?;
-            Ok(ended as u64)
+            reset(tx, &session, &fresh_id)
         })
         .await
     }
@@ -57,9 +62,37 @@ impl State {
     /// Removes a session with everything that is its own. Only its head stays, so that a
     /// session made anew under the key reports its gap. False where there was nothing.
     pub async fn delete_session(&self, session: SessionAddress) -> Result<bool, StateError> {
-        self.write(Priority::Interactive, move |tx| delete(tx, &session))
-            .await
+        self.write(Priority::Interactive, move |tx| {
+            let was_there = delete(tx, &session)?;
+            if was_there {
+                operator_did(tx, AuditAction::DeleteSession, session.to_string())?;
+            }
+            Ok(was_there)
+        })
+        .await
     }
+}
+
+fn reset(tx: &mut Tx<'_>, session: &SessionAddress, fresh_id: &str) -> OpResult<ResetSession> {
+    let watches_ended = match tx.find_key(session.key())? {
+        Some(watcher) if session.key().is_agent_qualified() => {
+            tx.execute("DELETE FROM cursors WHERE watcher = ?1", [watcher])?
+        }
+        _ => 0,
+    };
+    renew_session_id(tx, session, fresh_id)?;
+    let session_id = match tx.find_session(session)? {
+        Some(number) => tx.row(
+            "SELECT session_id FROM entries WHERE session = ?1",
+            [number],
+            |row| row.get(0),
+        )?,
+        None => None,
+    };
+    Ok(ResetSession {
+        session_id,
+        watches_ended: watches_ended as u64,
+    })
 }
 
 /// A fresh session id for the entry, where its transcript is here.
@@ -82,7 +115,8 @@ fn renew_session_id(tx: &mut Tx<'_>, session: &SessionAddress, fresh_id: &str) -
     Ok(())
 }
 
-fn delete(tx: &mut Tx<'_>, session: &SessionAddress) -> OpResult<bool> {
+/// Removes a session with everything that is its own, its head excepted.
+pub(crate) fn delete(tx: &mut Tx<'_>, session: &SessionAddress) -> OpResult<bool> {
     let watched = end_watches_of(tx, session)?;
     let Some(number) = tx.find_session(session)? else {
         return Ok(watched);

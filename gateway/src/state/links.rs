@@ -1,11 +1,12 @@
 //! Upstream links as nodes and operators read them.
 
 use rusqlite::{Connection, OptionalExtension, Row};
-use tidings_protocol::report::{Delivery, Echo, Link, LinkId, MAX_ECHO_DIGESTS};
+use tidings_protocol::report::{Echo, Inconclusive, Link, LinkId, Look};
 use tidings_protocol::{Catalog, EpochMs, Host, Marker, SessionKey, ThreadId};
 
 use super::State;
 use super::address::{AgentId, SessionAddress};
+use super::deliveries::read_deliveries;
 use super::error::StateError;
 use super::sql::{conversion, int, named, number, parsed};
 
@@ -44,7 +45,8 @@ impl State {
         self.read(move |conn| {
             let mut links: Vec<Link> = conn
                 .prepare_cached(
-                    "SELECT id, revision, catalog, thread_id, path, marker, echo_key FROM links
+                    "SELECT id, revision, catalog, thread_id, path, marker, echo_key,
+                            last_outcome, last_reason FROM links
                      WHERE host = ?1 AND id > ?2 ORDER BY id LIMIT ?3",
                 )?
                 .query_map(
@@ -109,13 +111,40 @@ impl State {
         })
         .await
     }
+
+    /// Every session that adopted this thread of a host, the oldest first: the thread speaks
+    /// as that one.
+    pub async fn sessions_of(
+        &self,
+        host: Host,
+        (catalog, thread): (Catalog, ThreadId),
+    ) -> Result<Vec<SessionAddress>, StateError> {
+        self.read(move |conn| {
+            let sessions = conn
+                .prepare_cached(
+                    "SELECT session_key.session_key, session.agent_id FROM links AS link
+                     JOIN sessions AS session ON session.id = link.session
+                     JOIN session_keys AS session_key ON session_key.id = session.key
+                     WHERE link.host = ?1 AND link.catalog = ?2 AND link.thread_id = ?3
+                     ORDER BY link.id",
+                )?
+                .query_map(
+                    (host.to_string(), catalog.as_str(), thread.as_str()),
+                    address_row,
+                )?
+                .collect::<Result<_, _>>()?;
+            Ok(sessions)
+        })
+        .await
+    }
 }
 
 /// One link as its node gets it.
 pub(crate) fn read_link(conn: &Connection, link: LinkId) -> rusqlite::Result<Option<Link>> {
     let found = conn
         .prepare_cached(
-            "SELECT id, revision, catalog, thread_id, path, marker, echo_key FROM links
+            "SELECT id, revision, catalog, thread_id, path, marker, echo_key,
+                    last_outcome, last_reason FROM links
              WHERE id = ?1",
         )?
         .query_row([int(link.0)], link_row)
@@ -140,27 +169,18 @@ fn link_row(row: &Row<'_>) -> rusqlite::Result<Link> {
             key: row.get(6)?,
             deliveries: Vec::new(),
         },
+        last_look: last_look(row)?,
     })
 }
 
-/// The newest deliveries that have not come back as an echo yet, oldest first: each
-/// suppresses one turn.
-fn read_deliveries(conn: &Connection, link: LinkId) -> rusqlite::Result<Vec<Delivery>> {
-    let mut newest: Vec<Delivery> = conn
-        .prepare_cached(
-            "SELECT message, digest, delivered_at FROM deliveries
-             WHERE link = ?1 AND echoed_at IS NULL ORDER BY message DESC LIMIT ?2",
-        )?
-        .query_map((int(link.0), int(MAX_ECHO_DIGESTS as u64)), |row| {
-            Ok(Delivery {
-                message: number(row, 0)?,
-                digest: row.get(1)?,
-                at: row.get(2)?,
-            })
-        })?
-        .collect::<Result<_, _>>()?;
-    newest.reverse();
-    Ok(newest)
+/// What the last applied report said of the file.
+fn last_look(row: &Row<'_>) -> rusqlite::Result<Look> {
+    let outcome: Option<String> = row.get(7)?;
+    match outcome.as_deref() {
+        Some("missing") => Ok(Look::Missing),
+        Some("inconclusive") => Ok(Look::Inconclusive(named(row, 8, Inconclusive::parse)?)),
+        _ => Ok(Look::Good),
+    }
 }
 
 fn operator_row(row: &Row<'_>) -> rusqlite::Result<LinkRow> {

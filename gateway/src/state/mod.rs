@@ -10,23 +10,35 @@
 //! | `signals`, `evidence`, `changes`, `retention` | the log: recorded, explained, read as a delta, shortened |
 //! | `cursors`, `watches`, `notices` | who watches whom, and what is pending |
 //! | `turns`, `leases`, `messages` | what a turn takes, and gives back |
-//! | `sessions`, `entry`, `lifecycle` | entries, and what ends a session |
+//! | `inputs`, `goals`, `children` | what a session is given: inputs, a goal, children and their results |
+//! | `sessions`, `entry`, `lifecycle`, `agents` | entries, and what ends a session or an agent |
+//! | `projections` | what `sessions.json` showed last, and what somebody made of it |
 //! | `adoptions`, `links`, `reports` | upstream links, and what nodes report on them |
-//! | `nodes`, `pairing` | nodes, certificates, invitations |
+//! | `deliveries` | what was handed out to an upstream thread, for telling its echo |
+//! | `nodes`, `pairing`, `enrolment`, `certificates` | nodes, join codes, how machines become nodes, certificates |
+//! | `audit` | what operators did |
 //! | `upkeep` | counts, integrity, backup |
 //!
-//! What moves a cursor or ends a link is decided in `awareness` and `upstream`; the
-//! operations here read, ask, and write.
+//! What moves a cursor, ends a link or becomes of an edit by hand is decided in `awareness`,
+//! `upstream` and `sessions`; the operations here read, ask, and write.
 
 mod address;
 mod adoptions;
+mod agents;
+mod audit;
+mod certificates;
 mod changes;
+mod children;
 mod cursors;
+mod deliveries;
 mod effect;
 mod engine;
+mod enrolment;
 mod entry;
 mod error;
 mod evidence;
+mod goals;
+mod inputs;
 mod leases;
 mod lifecycle;
 mod links;
@@ -34,6 +46,7 @@ mod messages;
 mod nodes;
 mod notices;
 mod pairing;
+mod projections;
 mod random;
 mod reports;
 mod retention;
@@ -57,18 +70,31 @@ use tokio::sync::{broadcast, watch};
 
 pub use address::{AgentId, AgentIdError, MAX_AGENT_ID_BYTES, SessionAddress};
 pub use adoptions::NewAdoption;
+pub use audit::AuditAction;
+pub use certificates::{CertificateRecord, NewCertificate};
 pub use changes::{StatusAnswer, StatusRead};
+pub use children::{FinishedRun, NewChild, SpawnedChild};
 pub use effect::{EFFECTS_KEPT, Effect, Health, Wake};
+pub(crate) use engine::unwritten;
 pub use engine::{DATABASE_FILE, OpenError, StateOptions};
+pub use enrolment::{EnrolRefusal, NameWish, NewNode};
 pub use entry::Entry;
 pub use error::StateError;
+pub use goals::{GoalChange, MAX_GOAL_BYTES};
+pub use inputs::{Compaction, NewInput};
 pub use leases::LEASE_MS;
+pub use lifecycle::ResetSession;
 pub use links::{LinkRow, MAX_LINKS_PER_PAGE};
-pub use messages::{MAX_MESSAGE_BYTES, QueuedMessage};
-pub use nodes::{NewCertificate, NodeRecord, NodeStanding};
+pub use messages::{
+    Dispatched, MAX_MESSAGE_BYTES, MAX_WAITING_MESSAGES, NewMessage, QueuedMessage, Watching,
+};
+pub use nodes::{NodeRecord, NodeStanding};
 pub use pairing::{InvitationStanding, NewInvitation, RedeemRefusal, Redeemed, Redemption};
+pub use projections::{
+    FileDigest, ForeignFile, InPlace, LastProjection, Merged, NextProjection, Projection,
+};
 pub use retention::Retention;
-pub use sessions::{EnsuredSession, Projection, SessionMark, SessionsPage, Shelf};
+pub use sessions::{EnsuredSession, SessionMark, SessionsPage, Shelf, Transcript, VisibleSessions};
 pub use signals::{MAX_ID_BYTES, NewSignal, SignalsPage};
 pub use turns::{TurnBegun, TurnSettled, TurnToken};
 pub use upkeep::check_file;

@@ -1,16 +1,15 @@
-//! Nodes: who they are, how they stand, when they were last seen, their certificates.
+//! Nodes: who they are, how they stand, when they were last seen.
 
 use rusqlite::{Connection, OptionalExtension, Row};
 use tidings_protocol::{EpochMs, Host, HostName, NodeId};
 
 use super::State;
+use super::audit::{AuditAction, operator_did};
 use super::effect::Effect;
 use super::engine::{OpResult, Priority, Tx};
 use super::error::StateError;
 use super::sql::{named, parsed};
 
-/// How many certificates of a node are kept, newest first: more than a year of renewals.
-const CERTIFICATES_KEPT: i64 = 24;
 /// The longest display name and version, in characters.
 const MAX_NAME_CHARS: usize = 128;
 
@@ -46,19 +45,6 @@ pub struct NodeRecord {
     pub certificate_not_after: Option<EpochMs>,
 }
 
-/// A certificate to keep; its content is opaque here.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NewCertificate {
-    /// Its serial number, lower-case hex.
-    pub serial: String,
-    /// The certificate, DER.
-    pub der: Vec<u8>,
-    /// When it begins to be valid.
-    pub not_before: EpochMs,
-    /// When it expires.
-    pub not_after: EpochMs,
-}
-
 impl NodeStanding {
     fn as_str(self) -> &'static str {
         match self {
@@ -83,7 +69,8 @@ impl State {
                 .prepare_cached(
                     "SELECT node.id, node.name, node.host_name, node.host, node.standing,
                             node.last_seen_at, node.version,
-                            (SELECT not_after FROM node_certificates WHERE node = node.number
+                            (SELECT not_after FROM node_certificates
+                             WHERE node = node.number AND revoked_at IS NULL
                              ORDER BY number DESC LIMIT 1)
                      FROM nodes AS node
                      ORDER BY node.host <> 'gateway:local', node.number",
@@ -98,6 +85,21 @@ impl State {
     /// The node with this id.
     pub async fn node(&self, node: NodeId) -> Result<Option<NodeRecord>, StateError> {
         self.read(move |conn| Ok(read_node(conn, &node)?)).await
+    }
+
+    /// The node of this host.
+    pub async fn node_of_host(&self, host: Host) -> Result<Option<NodeRecord>, StateError> {
+        self.read(move |conn| {
+            let node: Option<String> = conn
+                .prepare_cached("SELECT id FROM nodes WHERE host = ?1")?
+                .query_row([host.to_string()], |row| row.get(0))
+                .optional()?;
+            match node.and_then(|id| NodeId::parse(&id).ok()) {
+                Some(id) => Ok(read_node(conn, &id)?),
+                None => Ok(None),
+            }
+        })
+        .await
     }
 
     /// A node is connected: its version and time are noted, and its misses count anew.
@@ -134,26 +136,6 @@ impl State {
         .await
     }
 
-    /// Keeps a renewed certificate of a node.
-    pub async fn store_certificate(
-        &self,
-        node: NodeId,
-        certificate: NewCertificate,
-    ) -> Result<(), StateError> {
-        self.write(Priority::Interactive, move |tx| {
-            let number = tx.row(
-                "SELECT number FROM nodes WHERE id = ?1 AND standing = 'active'",
-                [node.as_str()],
-                |row| row.get(0),
-            )?;
-            match number {
-                Some(number) => keep_certificate(tx, number, &certificate),
-                None => Err(StateError::NodeNotActive(node.to_string()).into()),
-            }
-        })
-        .await
-    }
-
     /// Revokes or removes a node; a revoked one stays revoked. False where there is no such
     /// node. The gateway's own machine stays active.
     pub async fn set_node_standing(
@@ -173,6 +155,11 @@ impl State {
                 "UPDATE nodes SET standing = ?2 WHERE id = ?1 AND standing <> 'revoked'",
                 (node.as_str(), standing.as_str()),
             )?;
+            let action = match standing {
+                NodeStanding::Removed => AuditAction::Remove,
+                NodeStanding::Active | NodeStanding::Revoked => AuditAction::Revoke,
+            };
+            operator_did(tx, action, node.as_str())?;
             tx.tell(Effect::NodeChanged { node: node.clone() });
             Ok(true)
         })
@@ -192,6 +179,7 @@ impl State {
                 (node.as_str(), &name),
             )?;
             if renamed > 0 {
+                operator_did(tx, AuditAction::Rename, node.as_str())?;
                 tx.tell(Effect::NodeChanged { node: node.clone() });
             }
             Ok(renamed > 0)
@@ -217,7 +205,8 @@ pub(crate) fn read_node(conn: &Connection, node: &NodeId) -> rusqlite::Result<Op
     conn.prepare_cached(
         "SELECT node.id, node.name, node.host_name, node.host, node.standing,
                 node.last_seen_at, node.version,
-                (SELECT not_after FROM node_certificates WHERE node = node.number
+                (SELECT not_after FROM node_certificates
+                             WHERE node = node.number AND revoked_at IS NULL
                  ORDER BY number DESC LIMIT 1)
          FROM nodes AS node WHERE node.id = ?1",
     )?
@@ -236,34 +225,6 @@ fn node_row(row: &Row<'_>) -> rusqlite::Result<NodeRecord> {
         version: row.get(6)?,
         certificate_not_after: row.get(7)?,
     })
-}
-
-/// Keeps a certificate and forgets the oldest beyond the limit. One that is kept already
-/// stays as it is.
-pub(crate) fn keep_certificate(
-    tx: &Tx<'_>,
-    node: i64,
-    certificate: &NewCertificate,
-) -> OpResult<()> {
-    tx.execute(
-        "INSERT INTO node_certificates (serial, node, der, not_before, not_after, issued_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (serial) DO NOTHING",
-        (
-            &certificate.serial,
-            node,
-            &certificate.der,
-            certificate.not_before,
-            certificate.not_after,
-            tx.now(),
-        ),
-    )?;
-    tx.execute(
-        "DELETE FROM node_certificates WHERE node = ?1 AND number NOT IN (
-             SELECT number FROM node_certificates WHERE node = ?1
-             ORDER BY number DESC LIMIT ?2)",
-        (node, CERTIFICATES_KEPT),
-    )?;
-    Ok(())
 }
 
 /// One line of bounded length.

@@ -1,17 +1,17 @@
-//! Pairing: invitations, and machines that become nodes.
-
-use std::collections::HashSet;
+//! Join codes: kept, looked at, redeemed once.
 
 use rusqlite::{Connection, OptionalExtension, Row};
 use tidings_protocol::digest::sha256;
 use tidings_protocol::join_link::JoinCode;
-use tidings_protocol::{EpochMs, Host, HostName, NodeId};
+use tidings_protocol::{EpochMs, HostName, NodeId};
 
 use super::State;
-use super::effect::Effect;
+use super::audit::{AuditAction, joined, operator_did};
+use super::certificates::NewCertificate;
 use super::engine::{OpResult, Priority, Tx};
+use super::enrolment::{EnrolRefusal, NameWish, NewNode, enrol, next_free, taken_names, written};
 use super::error::StateError;
-use super::nodes::{NewCertificate, NodeRecord, NodeStanding, cut, keep_certificate, read_node};
+use super::nodes::NodeRecord;
 use super::sql::parsed_opt;
 
 /// How long an expired code is remembered, so that whoever comes late is told the reason.
@@ -114,6 +114,8 @@ impl State {
                 "DELETE FROM join_codes WHERE expires_at < ?1",
                 [tx.now().saturating_sub(EXPIRED_KEPT_MS)],
             )?;
+            let target = invitation.host_name.as_ref().map_or("", HostName::as_str);
+            operator_did(tx, AuditAction::Invite, target)?;
             tx.execute(
                 "INSERT INTO join_codes (digest, host_name, created_at, expires_at)
                  VALUES (?1, ?2, ?3, ?4)",
@@ -152,34 +154,6 @@ impl State {
         self.write(Priority::Interactive, move |tx| redeem(tx, &redemption))
             .await
     }
-
-    /// Makes sure that the gateway's own machine is the node `local`. Its key may change.
-    pub async fn ensure_local_node(
-        &self,
-        node: NodeId,
-        version: String,
-        certificate: NewCertificate,
-    ) -> Result<NodeRecord, StateError> {
-        let version = cut(&version);
-        self.write(Priority::Interactive, move |tx| {
-            tx.execute(
-                "INSERT INTO nodes (id, name, host_name, host, standing, paired_at, version)
-                 VALUES (?1, ?2, ?2, ?3, 'active', ?4, ?5)
-                 ON CONFLICT (host) DO UPDATE SET id = ?1, version = ?5",
-                (
-                    node.as_str(),
-                    HostName::LOCAL,
-                    Host::GatewayLocal.to_string(),
-                    tx.now(),
-                    &version,
-                ),
-            )?;
-            let number = number_of(tx, &node)?;
-            keep_certificate(tx, number, &certificate)?;
-            written(tx, &node)
-        })
-        .await
-    }
 }
 
 fn redeem(tx: &mut Tx<'_>, redemption: &Redemption) -> OpResult<Redeemed> {
@@ -200,91 +174,42 @@ fn redeem(tx: &mut Tx<'_>, redemption: &Redemption) -> OpResult<Redeemed> {
         _ if !in_time => return refused(RedeemRefusal::Expired),
         _ => {}
     }
-    match read_node(tx.conn(), &redemption.node)? {
-        Some(known) if known.standing == NodeStanding::Revoked => {
-            return refused(RedeemRefusal::Revoked);
-        }
-        Some(_) => {
-            tx.execute(
-                "UPDATE nodes SET standing = 'active', version = ?2 WHERE id = ?1",
-                (redemption.node.as_str(), cut(&redemption.version)),
-            )?;
-        }
-        None => {
-            if let Err(free) = add_node(tx, redemption, kept.host_name)? {
-                return refused(RedeemRefusal::NameTaken { free });
-            }
-        }
-    }
-    let number = number_of(tx, &redemption.node)?;
-    keep_certificate(tx, number, &redemption.certificate)?;
-    tx.execute(
-        "UPDATE join_codes SET redeemed_at = ?2, node = ?3, certificate = ?4 WHERE digest = ?1",
-        (digest, tx.now(), number, &redemption.certificate.der),
+    let name = match kept.host_name {
+        Some(name) => NameWish::Given(name),
+        None => NameWish::Machine(redemption.machine_name.clone()),
+    };
+    let enrolled = enrol(
+        tx,
+        &NewNode {
+            node: redemption.node.clone(),
+            name,
+            version: redemption.version.clone(),
+            certificate: redemption.certificate.clone(),
+        },
     )?;
-    tx.tell(Effect::NodeChanged {
-        node: redemption.node.clone(),
-    });
-    Ok(Redeemed::Joined {
-        node: Box::new(written(tx, &redemption.node)?),
-        certificate: redemption.certificate.der.clone(),
-    })
-}
-
-/// Adds a node under the name of its invitation, else under its machine's. Answers a free
-/// name instead where the invitation's is taken.
-fn add_node(
-    tx: &Tx<'_>,
-    redemption: &Redemption,
-    invited: Option<HostName>,
-) -> OpResult<Result<(), HostName>> {
-    let taken = taken_names(tx.conn())?;
-    let (host_name, display) = match invited {
-        Some(name) if taken.contains(name.as_str()) => return Ok(Err(next_free(&name, &taken))),
-        Some(name) => (name.clone(), name.to_string()),
-        None => {
-            let name = next_free(&HostName::slug(&redemption.machine_name), &taken);
-            let display = cut(&redemption.machine_name);
-            let display = if display.is_empty() {
-                name.to_string()
-            } else {
-                display
-            };
-            (name, display)
+    let node = match enrolled {
+        Ok(node) => node,
+        Err(EnrolRefusal::Revoked) => return refused(RedeemRefusal::Revoked),
+        Err(EnrolRefusal::NameTaken { free }) => {
+            return refused(RedeemRefusal::NameTaken { free });
         }
     };
+    joined(tx, &redemption.node)?;
     tx.execute(
-        "INSERT INTO nodes (id, name, host_name, host, standing, paired_at, version)
-         VALUES (?1, ?2, ?3, ?4, 'active', ?5, ?6)",
+        "UPDATE join_codes SET redeemed_at = ?2, certificate = ?4,
+                node = (SELECT number FROM nodes WHERE id = ?3)
+         WHERE digest = ?1",
         (
-            redemption.node.as_str(),
-            display,
-            host_name.as_str(),
-            Host::Node(redemption.node.clone()).to_string(),
+            digest,
             tx.now(),
-            cut(&redemption.version),
+            redemption.node.as_str(),
+            &redemption.certificate.der,
         ),
     )?;
-    Ok(Ok(()))
-}
-
-/// Every name that was ever given; `local` always is.
-fn taken_names(conn: &Connection) -> rusqlite::Result<HashSet<String>> {
-    let mut taken: HashSet<String> = conn
-        .prepare_cached("SELECT host_name FROM nodes")?
-        .query_map([], |row| row.get(0))?
-        .collect::<Result<_, _>>()?;
-    taken.insert(HostName::LOCAL.to_owned());
-    Ok(taken)
-}
-
-/// This name, else the first numbered one that is free.
-fn next_free(name: &HostName, taken: &HashSet<String>) -> HostName {
-    let numbered = (2..=u32::MAX).map(|number| name.numbered(number));
-    std::iter::once(name.clone())
-        .chain(numbered)
-        .find(|name| !taken.contains(name.as_str()))
-        .unwrap_or_else(|| name.clone())
+    Ok(Redeemed::Joined {
+        node: Box::new(node),
+        certificate: redemption.certificate.der.clone(),
+    })
 }
 
 fn read_invitation(conn: &Connection, digest: &[u8; 32]) -> rusqlite::Result<Option<Invitation>> {
@@ -305,14 +230,4 @@ fn invitation_row(row: &Row<'_>) -> rusqlite::Result<Invitation> {
         expires_at: row.get(1)?,
         redeemed: node.zip(certificate),
     })
-}
-
-fn number_of(tx: &Tx<'_>, node: &NodeId) -> rusqlite::Result<i64> {
-    tx.prepare("SELECT number FROM nodes WHERE id = ?1")?
-        .query_row([node.as_str()], |row| row.get(0))
-}
-
-/// A node that this transaction has just written or found.
-fn written(tx: &Tx<'_>, node: &NodeId) -> OpResult<NodeRecord> {
-    Ok(read_node(tx.conn(), node)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?)
 }

@@ -7,13 +7,14 @@ use tidings_protocol::{Actor, Catalog, EpochMs, Host, HostName, SessionKey, Sign
 
 use super::State;
 use super::address::{AgentId, SessionAddress};
+use super::deliveries::note_echoes;
 use super::engine::{OpResult, Priority, Tx};
 use super::error::StateError;
 use super::evidence::{Source, keep_evidence};
+use super::inputs::spoken_in;
 use super::lifecycle::unlink;
 use super::links::read_link;
 use super::nodes::active_node;
-use super::sessions::entries_changed;
 use super::signals::{NewSignal, Prepared, Recording, record};
 use super::sql::{conversion, int, named, number, parsed};
 use crate::awareness::recording::occurred_at;
@@ -89,7 +90,8 @@ fn apply(tx: &mut Tx<'_>, ready: &ReadyReport) -> OpResult<ReportVerdict> {
                 {
                     keep_turns(tx, &met, &host_name, report, sequence)?;
                 }
-                touch_entry(tx, &met, turns)?;
+                let spoken_at = occurred_at(Some(turns.latest_at), tx.now());
+                spoken_in(tx, &met.session, met.number, spoken_at)?;
             }
             advance(tx, report, marker, misses)
         }
@@ -159,21 +161,6 @@ fn tell(tx: &mut Tx<'_>, met: &Met, kind: SignalKind, turns: Option<Turns>) -> O
     record(tx, &Prepared::new(signal)?)
 }
 
-/// Somebody spoke: lists show the session by that, watched or not.
-fn touch_entry(tx: &mut Tx<'_>, met: &Met, turns: Turns) -> OpResult<()> {
-    let spoken_at = occurred_at(Some(turns.latest_at), tx.now());
-    let touched = tx.execute(
-        "UPDATE entries
-         SET last_interaction_at = max(coalesce(last_interaction_at, 0), ?2), updated_at = ?3
-         WHERE session = ?1",
-        (met.number, spoken_at, tx.now()),
-    )?;
-    if touched > 0 {
-        entries_changed(tx, &met.session);
-    }
-    Ok(())
-}
-
 fn keep_turns(
     tx: &Tx<'_>,
     met: &Met,
@@ -220,12 +207,7 @@ fn advance(tx: &Tx<'_>, report: &Report, marker: &[u8], misses: Misses) -> OpRes
         ),
     )?;
     if let Outcome::Activity(activity) = &report.outcome {
-        for message in &activity.echoed {
-            tx.execute(
-                "UPDATE deliveries SET echoed_at = ?3 WHERE link = ?1 AND message = ?2",
-                (link, int(*message), tx.now()),
-            )?;
-        }
+        note_echoes(tx, link, &activity.echoed)?;
     }
     Ok(ReportVerdict::Applied {
         revision: report.revision + 1,

@@ -1,8 +1,6 @@
 //! Session entries: what the gateway keeps about a session besides its transcript.
 
-use std::collections::BTreeMap;
-
-use rusqlite::{Connection, Row};
+use rusqlite::{Connection, OptionalExtension, Row};
 use tidings_protocol::session_api::{MAX_SESSIONS_PER_PAGE, SessionEntry, SessionRow, Sessions};
 use tidings_protocol::{EpochMs, Host, SessionKey};
 
@@ -15,6 +13,10 @@ use super::entry::{ENTRY_COLUMNS, Entry};
 use super::error::StateError;
 use super::random;
 use super::sql::{number, parsed, parsed_opt};
+
+/// How many generations of children a tree has, at most: an entry may be edited into a
+/// circle.
+const MAX_GENERATIONS: u32 = 32;
 
 /// Which entries a list shows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -29,6 +31,8 @@ pub enum Shelf {
 /// A page of sessions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SessionsPage {
+    /// Only those that the caller may see; `None` for all.
+    pub visible: Option<VisibleSessions>,
     /// Only of this agent.
     pub agent: Option<AgentId>,
     /// Only those whose upstream is on this host.
@@ -41,6 +45,24 @@ pub struct SessionsPage {
     pub limit: u32,
     /// How many to pass over.
     pub offset: u32,
+}
+
+/// The transcript that continues a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Transcript {
+    /// Its id.
+    pub session_id: String,
+    /// Its file, where the name does not follow from the id.
+    pub session_file: Option<String>,
+}
+
+/// Sessions that a caller may see.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct VisibleSessions {
+    /// All of this agent.
+    pub agent: Option<AgentId>,
+    /// And these.
+    pub keys: Vec<SessionKey>,
 }
 
 /// A session that exists now.
@@ -63,15 +85,6 @@ pub enum SessionMark {
     Pin,
     /// In its place again.
     Unpin,
-}
-
-/// All entries of an agent, as its projection shows them.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Projection {
-    /// The agent.
-    pub agent: AgentId,
-    /// A JSON object: session key → entry, sorted by key.
-    pub json: String,
 }
 
 impl State {
@@ -114,6 +127,31 @@ impl State {
         .await
     }
 
+    /// Which transcript continues a session.
+    pub async fn transcript_of(&self, session: SessionAddress) -> Result<Transcript, StateError> {
+        self.read(move |conn| {
+            let transcript = conn
+                .prepare_cached(
+                    "SELECT session_id, session_file FROM session_entries
+                     WHERE session_key = ?1 AND agent_id = ?2",
+                )?
+                .query_row((session.key().as_str(), session.agent().as_str()), |row| {
+                    Ok(Transcript {
+                        session_id: row.get(0)?,
+                        session_file: row.get(1)?,
+                    })
+                })
+                .optional()?;
+            Ok(transcript.ok_or_else(|| StateError::UnknownSession(session.to_string()))?)
+        })
+        .await
+    }
+
+    /// These sessions, their children, and theirs, as their entries say.
+    pub async fn tree_of(&self, roots: Vec<SessionKey>) -> Result<Vec<SessionKey>, StateError> {
+        self.read(move |conn| Ok(read_tree(conn, &roots)?)).await
+    }
+
     /// True when the session has an entry or kept events.
     pub async fn session_exists(&self, session: SessionAddress) -> Result<bool, StateError> {
         self.read(move |conn| Ok(find(conn, &session)?.is_some_and(|found| found.exists())))
@@ -128,43 +166,6 @@ impl State {
     ) -> Result<(), StateError> {
         self.write(Priority::Interactive, move |tx| {
             mark_entry(tx, &session, mark)
-        })
-        .await
-    }
-
-    /// All entries of an agent.
-    pub async fn projection(&self, agent: AgentId) -> Result<Projection, StateError> {
-        self.read(move |conn| {
-            let entries: BTreeMap<String, Entry> = conn
-                .prepare_cached(&format!(
-                    "SELECT session_key.session_key, {ENTRY_COLUMNS}
-                     FROM entries AS entry
-                     JOIN sessions AS session ON session.id = entry.session
-                     JOIN session_keys AS session_key ON session_key.id = session.key
-                     WHERE session.agent_id = ?1"
-                ))?
-                .query_map([agent.as_str()], |row| {
-                    Ok((row.get(0)?, Entry::from_row(row, 1)?))
-                })?
-                .collect::<Result<_, _>>()?;
-            let json = serde_json::to_string_pretty(&entries).map_err(|error| not_json(&error))?;
-            Ok(Projection { agent, json })
-        })
-        .await
-    }
-
-    /// Every agent that has an entry.
-    pub async fn agents(&self) -> Result<Vec<AgentId>, StateError> {
-        self.read(|conn| {
-            let agents = conn
-                .prepare_cached(
-                    "SELECT DISTINCT session.agent_id FROM entries AS entry
-                     JOIN sessions AS session ON session.id = entry.session
-                     ORDER BY session.agent_id",
-                )?
-                .query_map([], |row| parsed(row, 0, AgentId::parse))?
-                .collect::<Result<_, _>>()?;
-            Ok(agents)
         })
         .await
     }
@@ -257,15 +258,22 @@ fn read_sessions(conn: &Connection, page: &SessionsPage) -> rusqlite::Result<Ses
         WHERE (entry.archived_at IS NOT NULL) = ?1
           AND (?2 IS NULL OR session.agent_id = ?2)
           AND (?3 IS NULL OR link.host = ?3)
-          AND (?4 IS NULL OR entry.updated_at >= ?4)";
+          AND (?4 IS NULL OR entry.updated_at >= ?4)
+          AND (?5 IS NULL OR session.agent_id = ?6
+               OR session_key.session_key IN (SELECT value FROM json_each(?5)))";
     let archived = page.shelf == Shelf::Archived;
     let agent = page.agent.as_ref().map(AgentId::as_str);
     let host = page.host.as_ref().map(Host::to_string);
     let since = page.updated_since;
+    let visible = page.visible.as_ref();
+    let keys = visible.map(|visible| key_list(&visible.keys));
+    let of_agent = visible.and_then(|visible| visible.agent.as_ref().map(AgentId::as_str));
     let limit = page.limit.min(MAX_SESSIONS_PER_PAGE);
     let count: u64 = conn
         .prepare_cached(&format!("SELECT count(*) {MATCHING}"))?
-        .query_row((archived, agent, &host, since), |row| number(row, 0))?;
+        .query_row((archived, agent, &host, since, &keys, of_agent), |row| {
+            number(row, 0)
+        })?;
     let sessions: Vec<SessionRow> = conn
         .prepare_cached(&format!(
             "SELECT session_key.session_key, session.agent_id, entry.session_id, entry.label,
@@ -274,10 +282,19 @@ fn read_sessions(conn: &Connection, page: &SessionsPage) -> rusqlite::Result<Ses
              {MATCHING}
              ORDER BY entry.pinned_at IS NULL, entry.updated_at DESC,
                       session_key.session_key, session.agent_id
-             LIMIT ?5 OFFSET ?6"
+             LIMIT ?7 OFFSET ?8"
         ))?
         .query_map(
-            (archived, agent, &host, since, limit, page.offset),
+            (
+                archived,
+                agent,
+                &host,
+                since,
+                &keys,
+                of_agent,
+                limit,
+                page.offset,
+            ),
             session_row,
         )?
         .collect::<Result<_, _>>()?;
@@ -290,6 +307,30 @@ fn read_sessions(conn: &Connection, page: &SessionsPage) -> rusqlite::Result<Ses
         has_more,
         next_offset: has_more.then_some(next),
     })
+}
+
+/// Keys as one parameter.
+fn key_list(keys: &[SessionKey]) -> String {
+    let keys: Vec<&str> = keys.iter().map(SessionKey::as_str).collect();
+    serde_json::Value::from(keys).to_string()
+}
+
+/// These sessions, their children, and theirs.
+fn read_tree(conn: &Connection, roots: &[SessionKey]) -> rusqlite::Result<Vec<SessionKey>> {
+    conn.prepare_cached(
+        "WITH RECURSIVE tree (session_key, generation) AS (
+             SELECT value, 0 FROM json_each(?1)
+             UNION
+             SELECT entry.session_key, tree.generation + 1
+             FROM session_entries AS entry
+             JOIN tree ON entry.parent_session_key = tree.session_key
+             WHERE tree.generation < ?2)
+         SELECT DISTINCT session_key FROM tree ORDER BY session_key",
+    )?
+    .query_map((key_list(roots), MAX_GENERATIONS), |row| {
+        parsed(row, 0, SessionKey::parse)
+    })?
+    .collect()
 }
 
 fn session_row(row: &Row<'_>) -> rusqlite::Result<SessionRow> {

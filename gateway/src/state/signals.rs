@@ -75,23 +75,7 @@ impl State {
     pub async fn record(&self, signal: NewSignal) -> Result<Recorded, StateError> {
         let signal = Prepared::new(signal)?;
         self.write(Priority::Interactive, move |tx| {
-            Ok(match record(tx, &signal)? {
-                Recording::New(sequence) => Recorded {
-                    recorded: true,
-                    sequence: Some(sequence),
-                    reason: None,
-                },
-                Recording::Repeat(sequence) => Recorded {
-                    recorded: false,
-                    sequence: Some(sequence),
-                    reason: Some("recorded before under this dedupe key".to_owned()),
-                },
-                Recording::Unwatched => Recorded {
-                    recorded: false,
-                    sequence: None,
-                    reason: Some("nobody watches this session".to_owned()),
-                },
-            })
+            Ok(record(tx, &signal)?.into())
         })
         .await
     }
@@ -142,6 +126,24 @@ pub(crate) enum Recording {
     Unwatched,
 }
 
+impl From<Recording> for Recorded {
+    fn from(recording: Recording) -> Self {
+        let (sequence, reason) = match recording {
+            Recording::New(sequence) => (Some(sequence), None),
+            Recording::Repeat(sequence) => (
+                Some(sequence),
+                Some("recorded before under this dedupe key".to_owned()),
+            ),
+            Recording::Unwatched => (None, Some("nobody watches this session".to_owned())),
+        };
+        Self {
+            recorded: reason.is_none(),
+            sequence,
+            reason,
+        }
+    }
+}
+
 /// A signal as it will stand in the log, but for what the database decides.
 pub(crate) struct Prepared {
     signal: NewSignal,
@@ -171,7 +173,7 @@ impl Prepared {
     }
 }
 
-fn check_id(what: &str, id: Option<&str>) -> Result<(), StateError> {
+pub(crate) fn check_id(what: &str, id: Option<&str>) -> Result<(), StateError> {
     let Some(id) = id else { return Ok(()) };
     if id.is_empty() || id.len() > MAX_ID_BYTES || id.chars().any(char::is_control) {
         return Err(StateError::invalid(format!(
@@ -186,11 +188,7 @@ pub(crate) fn record(tx: &mut Tx<'_>, prepared: &Prepared) -> OpResult<Recording
     let signal = &prepared.signal;
     let known = tx.find_session(&signal.session)?;
     if let (Some(session), Some(dedupe_key)) = (known, &signal.dedupe_key)
-        && let Some(sequence) = tx.row(
-            "SELECT sequence FROM events WHERE session = ?1 AND dedupe_key = ?2",
-            (session, dedupe_key),
-            |row| number(row, 0),
-        )?
+        && let Some(sequence) = repeat_of(tx, session, dedupe_key)?
     {
         return Ok(Recording::Repeat(sequence));
     }
@@ -229,6 +227,19 @@ pub(crate) fn record(tx: &mut Tx<'_>, prepared: &Prepared) -> OpResult<Recording
         seed_parent(tx, parent, session, sequence)?;
     }
     Ok(Recording::New(sequence))
+}
+
+/// The signal that one with this dedupe key would repeat.
+pub(crate) fn repeat_of(
+    tx: &Tx<'_>,
+    session: i64,
+    dedupe_key: &str,
+) -> rusqlite::Result<Option<u64>> {
+    tx.row(
+        "SELECT sequence FROM events WHERE session = ?1 AND dedupe_key = ?2",
+        (session, dedupe_key),
+        |row| number(row, 0),
+    )
 }
 
 /// Adds the row and raises the head.

@@ -3,11 +3,13 @@
 use std::fmt;
 
 use tidings_protocol::digest::{hex, unhex};
+use tidings_protocol::report::MAX_ECHO_DIGESTS;
 use tidings_protocol::session_api::Notice;
 
 use super::State;
 use super::address::SessionAddress;
 use super::cursors::confirm;
+use super::deliveries::{links_of_thread, note_deliveries};
 use super::engine::{OpResult, Priority, Tx};
 use super::error::StateError;
 use super::leases::{close_lease, has_open_lease, leased_cursors, open_lease};
@@ -63,7 +65,8 @@ impl fmt::Debug for TurnToken {
 
 impl State {
     /// Begins a turn: leases the notices and messages of the session, and of every other
-    /// session that continues the same upstream thread.
+    /// session that continues the same upstream thread. What is handed out to such a thread
+    /// is known to its links before the answer: no more than they remember.
     pub async fn turn_begin(&self, speaker: SessionAddress) -> Result<TurnBegun, StateError> {
         let fresh_id = random::session_id()?;
         let token = TurnToken(random::bytes()?);
@@ -150,10 +153,15 @@ fn begin_turn(
     }
     messages.sort_by_key(|message| message.id);
     cut_to_size(&mut messages);
+    let links = links_of_thread(tx, session)?;
+    if !links.is_empty() {
+        messages.truncate(MAX_ECHO_DIGESTS);
+    }
     if pending.is_empty() && messages.is_empty() {
         return Ok(TurnBegun::default());
     }
     open_lease(tx, session, token, &pending, &messages)?;
+    note_deliveries(tx, &links, &messages)?;
     Ok(TurnBegun {
         token: Some(token),
         notices: lines(pending),

@@ -43,6 +43,11 @@ impl Fake {
         Self::that(move |_| Does::Sends(reply.clone().into_frames().expect("frames")))
     }
 
+    /// Answers the first request with these replies, one after the other, and goes.
+    pub(crate) fn streaming(replies: Vec<Reply>) -> Self {
+        Self::that(move |_| Does::SendsAndCloses(replies.iter().map(frame).collect()))
+    }
+
     /// The state directory whose socket this is.
     pub(crate) fn state_dir(&self) -> &Path {
         self.state_dir.path()

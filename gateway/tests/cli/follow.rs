@@ -29,6 +29,8 @@ fn status(head: u64) -> Vec<u8> {
             started_at: 0,
             database: String::new(),
             warnings: vec![],
+            server_certificate_not_after: 0,
+            authority_not_after: 0,
         },
         nodes: vec![],
         links: vec![],

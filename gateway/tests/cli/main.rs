@@ -3,13 +3,18 @@
 
 mod backup;
 mod catalog;
+mod cert;
 mod doctor;
+mod endings;
 mod errors;
 mod fake;
 mod follow;
+mod history;
 mod nodes;
 mod notices;
+mod pairing;
 mod run;
+mod sending;
 mod sessions;
 mod signals;
 mod status;

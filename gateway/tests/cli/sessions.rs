@@ -229,6 +229,63 @@ fn an_entry_that_is_no_object_is_an_error() {
     ");
 }
 
+#[test]
+fn what_marks_a_session_says_how_it_stands_now() {
+    let entry = |archived, pinned| SessionEntry {
+        session_key: key("agent:main:main"),
+        agent_id: "main".to_owned(),
+        state_version: 12,
+        archived,
+        pinned,
+        entry: r#"{"sessionId":"0a1b"}"#.to_owned(),
+    };
+    let answering =
+        |archived, pinned| Fake::answering(Reply::SessionShow(Box::new(entry(archived, pinned))));
+    let fake = answering(true, false);
+    assert_snapshot!(with(&fake, "sessions archive agent:main:main"), @"
+    exit 0
+    --- stdout
+    agent:main:main  archived
+    --- stderr
+    --- asked
+    SessionArchive(SessionRef { session_key: agent:main:main, agent: None })
+    ");
+    assert_snapshot!(with(&fake, "sessions archive agent:main:main --json"), @r#"
+    exit 0
+    --- stdout
+    {"schemaVersion":1,"sessionKey":"agent:main:main","agentId":"main","stateVersion":12,"archived":true,"pinned":false,"sessionId":"0a1b"}
+    --- stderr
+    --- asked
+    SessionArchive(SessionRef { session_key: agent:main:main, agent: None })
+    "#);
+    let fake = answering(false, false);
+    assert_snapshot!(with(&fake, "sessions unarchive agent:main:main"), @"
+    exit 0
+    --- stdout
+    agent:main:main  active, not pinned
+    --- stderr
+    --- asked
+    SessionUnarchive(SessionRef { session_key: agent:main:main, agent: None })
+    ");
+    assert_snapshot!(with(&fake, "sessions unpin global --agent ops"), @r#"
+    exit 0
+    --- stdout
+    agent:main:main  active, not pinned
+    --- stderr
+    --- asked
+    SessionUnpin(SessionRef { session_key: global, agent: Some("ops") })
+    "#);
+    let fake = answering(false, true);
+    assert_snapshot!(with(&fake, "sessions pin agent:main:main"), @"
+    exit 0
+    --- stdout
+    agent:main:main  active, pinned
+    --- stderr
+    --- asked
+    SessionPin(SessionRef { session_key: agent:main:main, agent: None })
+    ");
+}
+
 fn status(upstream: Option<UpstreamStatus>, state_changes: Option<StateChanges>) -> Fake {
     Fake::answering(Reply::SessionStatus(SessionStatus {
         session_key: key(ADOPTED),

@@ -35,6 +35,8 @@ fn status(links: Vec<LinkStatus>) -> Reply {
             started_at: TIME - DAY,
             database: "ok".to_owned(),
             warnings: vec!["the clock went back by 2 h".to_owned()],
+            server_certificate_not_after: TIME + 90 * DAY,
+            authority_not_after: TIME + 3_650 * DAY,
         },
         nodes: vec![local(), laptop()],
         counts: Counts {
@@ -71,6 +73,7 @@ fn everything_is_seen_at_a_glance() {
     listens   [::]:7430
     state     /home/ada/.tidings
     database  ok
+    shows     a certificate until 2027-02-28 21:05:03 UTC; its authority until 2036-11-27 21:05:03 UTC
     counts    sessions 3, signals 12 (head 15), watches 2, notices 1, links 2
 
     NODE    CALLED        STATUS     LAST SEEN (UTC)      VERSION  CERTIFICATE UNTIL (UTC)  ID
@@ -89,7 +92,7 @@ fn everything_is_seen_at_a_glance() {
     assert_snapshot!(with(&fake, "status --json"), @r#"
     exit 0
     --- stdout
-    {"schemaVersion":1,"gateway":{"version":"0.1.0","pid":4711,"stateDir":"/home/ada/.tidings","listen":"[::]:7430","startedAt":1795986303123,"database":"ok","warnings":["the clock went back by 2 h"]},"nodes":[{"id":"ffffffffffffffffffffffffffffffff","name":"local","hostName":"local","host":"gateway:local","status":"connected","lastSeenAt":1796072703123,"version":"0.1.0","certificateNotAfter":1798664703123},{"id":"0123456789abcdef0123456789abcdef","name":"Ada's laptop","hostName":"laptop","host":"node:0123456789abcdef0123456789abcdef","status":"offline","certificateNotAfter":1796159103123,"warnings":["its certificate expires within a day"]}],"links":[{"sessionKey":"agent:main:adopted:claude:laptop:0a1b","catalog":"claude","host":"node:0123456789abcdef0123456789abcdef","threadId":"0a1b","state":"blocked","lastOutcome":"activity","lastReportAt":1796072703123,"lagBytes":123456,"unclassified":7,"blocked":"the rule of a report is too long"},{"sessionKey":"global","catalog":"claude","host":"node:0123456789abcdef0123456789abcdef","threadId":"0a1b","state":"live","lastOutcome":"none","lagBytes":0,"unclassified":0}],"counts":{"sessions":3,"signals":12,"head":15,"watches":2,"notices":1,"links":2}}
+    {"schemaVersion":1,"gateway":{"version":"0.1.0","pid":4711,"stateDir":"/home/ada/.tidings","listen":"[::]:7430","startedAt":1795986303123,"database":"ok","warnings":["the clock went back by 2 h"],"serverCertificateNotAfter":1803848703123,"authorityNotAfter":2111432703123},"nodes":[{"id":"ffffffffffffffffffffffffffffffff","name":"local","hostName":"local","host":"gateway:local","status":"connected","lastSeenAt":1796072703123,"version":"0.1.0","certificateNotAfter":1798664703123},{"id":"0123456789abcdef0123456789abcdef","name":"Ada's laptop","hostName":"laptop","host":"node:0123456789abcdef0123456789abcdef","status":"offline","certificateNotAfter":1796159103123,"warnings":["its certificate expires within a day"]}],"links":[{"sessionKey":"agent:main:adopted:claude:laptop:0a1b","catalog":"claude","host":"node:0123456789abcdef0123456789abcdef","threadId":"0a1b","state":"blocked","lastOutcome":"activity","lastReportAt":1796072703123,"lagBytes":123456,"unclassified":7,"blocked":"the rule of a report is too long"},{"sessionKey":"global","catalog":"claude","host":"node:0123456789abcdef0123456789abcdef","threadId":"0a1b","state":"live","lastOutcome":"none","lagBytes":0,"unclassified":0}],"counts":{"sessions":3,"signals":12,"head":15,"watches":2,"notices":1,"links":2}}
     --- stderr
     --- asked
     Status
@@ -106,6 +109,7 @@ fn a_gateway_that_follows_nothing_says_what_comes_next() {
     listens   [::]:7430
     state     /home/ada/.tidings
     database  ok
+    shows     a certificate until 2027-02-28 21:05:03 UTC; its authority until 2036-11-27 21:05:03 UTC
     counts    sessions 3, signals 12 (head 15), watches 2, notices 1, links 0
 
     NODE    CALLED        STATUS     LAST SEEN (UTC)      VERSION  CERTIFICATE UNTIL (UTC)  ID

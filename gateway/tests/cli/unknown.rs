@@ -61,7 +61,7 @@ fn an_unknown_session_names_the_nearest_and_the_others() {
     error: there is no such thing
     hint: the sessions are agent:main:main, agent:main:adopted:claude:local:0a1b (`tidings sessions list`)
     --- asked
-    WatchAdd(WatchPair { watcher: agent:main:main, target: agent:zzz:zzzzzzzzzzzz, target_agent: None })
+    WatchAdd(WatchPair { watcher: Some(agent:main:main), target: agent:zzz:zzzzzzzzzzzz, target_agent: None })
     SessionsList(SessionsList { agent: None, host: None, active_minutes: None, archived: false, limit: Some(200), offset: 0 })
     ");
 }

@@ -21,7 +21,9 @@ fn tidings_alone_prints_help() {
       doctor      What is wrong, and the command that mends it
       backup      Copies the state database to a new file
       nodes       The machines whose transcripts are followed
+      cert        Certificates for machines that are set up by the dozen, or out of reach
       catalog     The threads that agent programs wrote on all machines
+      agents      Agents, and all that is theirs
       sessions    Sessions: threads taken into the gateway under a session key
       watch       Who is told of changes to which session
       notices     The lines that tell a watcher of a change
@@ -48,7 +50,7 @@ fn tidings_alone_with_json_is_an_error_document() {
     assert_snapshot!(alone("--json"), @r#"
     exit 2
     --- stdout
-    {"schemaVersion":1,"ok":false,"error":{"type":"usage","message":"tidings needs a command","hint":"the commands are quickstart, gateway, config, status, doctor, backup, nodes, catalog, sessions, watch, notices, signals; see tidings --help"}}
+    {"schemaVersion":1,"ok":false,"error":{"type":"usage","message":"tidings needs a command","hint":"the commands are quickstart, gateway, config, status, doctor, backup, nodes, cert, catalog, agents, sessions, watch, notices, signals; see tidings --help"}}
     --- stderr
     "#);
 }
@@ -70,7 +72,7 @@ fn an_unknown_verb_names_the_nearest_and_all_the_others() {
     --- stdout
     --- stderr
     error: there is no command 'stauts'
-    hint: did you mean 'status'? the commands are quickstart, gateway, config, status, doctor, backup, nodes, catalog, sessions, watch, notices, signals; see tidings --help
+    hint: did you mean 'status'? the commands are quickstart, gateway, config, status, doctor, backup, nodes, cert, catalog, agents, sessions, watch, notices, signals; see tidings --help
     usage: tidings [OPTIONS] [COMMAND]
     ");
     assert_snapshot!(alone("sessions --state-dir nodes lisst"), @"
@@ -78,13 +80,13 @@ fn an_unknown_verb_names_the_nearest_and_all_the_others() {
     --- stdout
     --- stderr
     error: there is no command 'lisst'
-    hint: did you mean 'list'? the commands are adopt, list, show, status; see tidings sessions --help
+    hint: did you mean 'list'? the commands are adopt, list, show, status, history, send, spawn, reset, delete, archive, unarchive, pin, unpin; see tidings sessions --help
     usage: tidings sessions [OPTIONS] <COMMAND>
     ");
     assert_snapshot!(alone("sessions lisst --json"), @r#"
     exit 2
     --- stdout
-    {"schemaVersion":1,"ok":false,"error":{"type":"usage","message":"there is no command 'lisst'","hint":"did you mean 'list'? the commands are adopt, list, show, status; see tidings sessions --help"}}
+    {"schemaVersion":1,"ok":false,"error":{"type":"usage","message":"there is no command 'lisst'","hint":"did you mean 'list'? the commands are adopt, list, show, status, history, send, spawn, reset, delete, archive, unarchive, pin, unpin; see tidings sessions --help"}}
     --- stderr
     "#);
 }
@@ -206,6 +208,10 @@ fn help_of_a_command_ends_in_an_example() {
         "sessions list",
         "sessions show",
         "sessions status",
+        "sessions archive",
+        "sessions unarchive",
+        "sessions pin",
+        "sessions unpin",
         "watch add",
         "watch remove",
         "watch list",

@@ -33,9 +33,11 @@ pub(crate) fn local() -> Node {
         status: NodeState::Connected,
         last_seen_at: Some(TIME),
         version: Some("0.1.0".to_owned()),
-        certificate_not_after: TIME + 30 * DAY,
+        certificate_not_after: Some(TIME + 30 * DAY),
         warnings: vec![],
         roots: vec![],
+        request: None,
+        audit: vec![],
     }
 }
 
@@ -48,9 +50,11 @@ pub(crate) fn laptop() -> Node {
         status: NodeState::Offline,
         last_seen_at: None,
         version: None,
-        certificate_not_after: TIME + DAY,
+        certificate_not_after: Some(TIME + DAY),
         warnings: vec!["its certificate expires within a day".to_owned()],
         roots: vec![],
+        request: None,
+        audit: vec![],
     }
 }
 

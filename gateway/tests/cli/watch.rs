@@ -21,7 +21,7 @@ fn add_says_from_which_version_it_watches() {
     watched from version 12
     --- stderr
     --- asked
-    WatchAdd(WatchPair { watcher: agent:main:main, target: cron:nightly, target_agent: Some("ops") })
+    WatchAdd(WatchPair { watcher: Some(agent:main:main), target: cron:nightly, target_agent: Some("ops") })
     "#);
     assert_snapshot!(with(&fake, &format!("{line} --json")), @r#"
     exit 0
@@ -29,7 +29,7 @@ fn add_says_from_which_version_it_watches() {
     {"schemaVersion":1,"watched":true,"fromVersion":12}
     --- stderr
     --- asked
-    WatchAdd(WatchPair { watcher: agent:main:main, target: cron:nightly, target_agent: Some("ops") })
+    WatchAdd(WatchPair { watcher: Some(agent:main:main), target: cron:nightly, target_agent: Some("ops") })
     "#);
 }
 
@@ -54,7 +54,7 @@ fn a_refused_watch_is_an_answer_with_its_reason() {
     --- stderr
     hint: did you mean agent:main:main? the sessions are agent:main:main, agent:main:other (`tidings sessions list`)
     --- asked
-    WatchAdd(WatchPair { watcher: agent:ops:main, target: agent:main:mian, target_agent: None })
+    WatchAdd(WatchPair { watcher: Some(agent:ops:main), target: agent:main:mian, target_agent: None })
     SessionsList(SessionsList { agent: None, host: None, active_minutes: None, archived: false, limit: Some(200), offset: 0 })
     ");
     assert_snapshot!(with(&fake, &format!("{line} --json")), @r#"
@@ -63,7 +63,7 @@ fn a_refused_watch_is_an_answer_with_its_reason() {
     {"schemaVersion":1,"watched":false,"reason":"there is no session agent:main:mian"}
     --- stderr
     --- asked
-    WatchAdd(WatchPair { watcher: agent:ops:main, target: agent:main:mian, target_agent: None })
+    WatchAdd(WatchPair { watcher: Some(agent:ops:main), target: agent:main:mian, target_agent: None })
     "#);
 }
 
@@ -87,7 +87,7 @@ fn a_watch_refused_for_another_reason_suggests_no_other_target() {
     not watched: a session cannot watch itself
     --- stderr
     --- asked
-    WatchAdd(WatchPair { watcher: agent:main:main, target: agent:main:main, target_agent: None })
+    WatchAdd(WatchPair { watcher: Some(agent:main:main), target: agent:main:main, target_agent: None })
     SessionsList(SessionsList { agent: None, host: None, active_minutes: None, archived: false, limit: Some(200), offset: 0 })
     ");
 }
@@ -102,7 +102,7 @@ fn remove_says_whether_there_was_one() {
     removed
     --- stderr
     --- asked
-    WatchRemove(WatchPair { watcher: agent:main:main, target: agent:ops:main, target_agent: None })
+    WatchRemove(WatchPair { watcher: Some(agent:main:main), target: agent:ops:main, target_agent: None })
     ");
     let none = Fake::answering(Reply::WatchRemove(WatchRemoved { removed: false }));
     assert_snapshot!(with(&none, line), @"
@@ -112,7 +112,7 @@ fn remove_says_whether_there_was_one() {
     --- stderr
     hint: tidings watch list
     --- asked
-    WatchRemove(WatchPair { watcher: agent:main:main, target: agent:ops:main, target_agent: None })
+    WatchRemove(WatchPair { watcher: Some(agent:main:main), target: agent:ops:main, target_agent: None })
     ");
     assert_snapshot!(with(&none, &format!("{line} --json")), @r#"
     exit 0
@@ -120,7 +120,7 @@ fn remove_says_whether_there_was_one() {
     {"schemaVersion":1,"removed":false}
     --- stderr
     --- asked
-    WatchRemove(WatchPair { watcher: agent:main:main, target: agent:ops:main, target_agent: None })
+    WatchRemove(WatchPair { watcher: Some(agent:main:main), target: agent:ops:main, target_agent: None })
     "#);
 }
 

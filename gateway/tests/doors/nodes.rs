@@ -40,6 +40,7 @@ async fn run(identity: NodeIdentity, root: &Path) -> Agent {
     let options = AgentOptions {
         identity,
         identity_dir: None,
+        seen_file: None,
         roots: roots(root),
         clock: Arc::new(SystemClock::new()),
     };

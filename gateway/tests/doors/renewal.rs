@@ -2,45 +2,25 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use tidings_gateway::config::Config;
-use tidings_gateway::{Gateway, GatewayOptions};
-use tidings_node::clock::{Clock, SystemClock};
+use tidings_gateway::Gateway;
+use tidings_gateway::doors::{GatewayInfo, Service};
+use tidings_gateway::nodes::authority::Authority;
+use tidings_gateway::nodes::{NodeContext, listener};
+use tidings_gateway::state::{State, StateOptions};
+use tidings_node::clock::Clock;
 use tidings_node::connection::{self, Agent, AgentOptions, ConnectionState, NodeIdentity};
 use tidings_protocol::session_api::{NodeRef, NodesInvite, Request};
+use tidings_protocol::wire::Message;
 use tidings_protocol::{EpochMs, JoinLink};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use crate::served::{PATIENCE, ask, body, connect, roots};
-
-const DAY_MS: EpochMs = 24 * 60 * 60 * 1_000;
-
-/// The machine's clock, with the wall time moved on at will.
-#[derive(Debug, Default)]
-struct Shifted {
-    system: SystemClock,
-    by: AtomicI64,
-}
-
-impl Shifted {
-    fn pass_days(&self, days: EpochMs) {
-        self.by.fetch_add(days * DAY_MS, Ordering::Relaxed);
-    }
-}
-
-impl Clock for Shifted {
-    fn now(&self) -> EpochMs {
-        self.system.now() + self.by.load(Ordering::Relaxed)
-    }
-
-    fn monotonic(&self) -> Duration {
-        self.system.monotonic()
-    }
-}
+use crate::clock::{DAY_MS, Shifted};
+use crate::quic::Line;
+use crate::served::{PATIENCE, ask, body, connect, gateway_by, roots};
 
 /// A gateway and a machine that has joined it, on one clock.
 struct Pair {
@@ -53,14 +33,7 @@ impl Pair {
     async fn start() -> Self {
         let scratch = tempfile::tempdir().expect("scratch");
         let clock = Arc::new(Shifted::default());
-        let options = GatewayOptions {
-            state_dir: scratch.path().join("gateway"),
-            listen: "127.0.0.1:0".parse().expect("address"),
-            local_roots: None,
-            config: watch::channel(Arc::new(Config::default())).1,
-            clock: clock.clone(),
-        };
-        let gateway = Gateway::start(options).await.expect("gateway");
+        let gateway = gateway_by(&scratch.path().join("gateway"), clock.clone()).await;
         let pair = Self {
             gateway,
             clock,
@@ -91,11 +64,17 @@ impl Pair {
 
     /// The same, with the task that ends after the agent was stopped.
     fn agent_and_task(&self, dir: &Path) -> (Agent, JoinHandle<()>) {
+        self.agent_by(dir, self.clock.clone())
+    }
+
+    /// The same, by another clock than the gateway's.
+    fn agent_by(&self, dir: &Path, clock: Arc<dyn Clock>) -> (Agent, JoinHandle<()>) {
         let options = AgentOptions {
             identity: NodeIdentity::load(dir).expect("a paired node"),
             identity_dir: Some(dir.to_owned()),
+            seen_file: None,
             roots: roots(self.scratch.path()),
-            clock: self.clock.clone(),
+            clock,
         };
         Agent::start(options).expect("agent")
     }
@@ -122,7 +101,7 @@ impl Pair {
         let known = body!(ask(&mut door, node()).await, Node).certificate_not_after;
         assert_eq!(
             known,
-            self.kept_until(),
+            Some(self.kept_until()),
             "both sides know the same certificate"
         );
     }
@@ -184,4 +163,92 @@ async fn a_copied_node_is_refused_while_the_first_one_answers() {
     };
     wait_for(&second, refused).await;
     assert!(is_connected(&first.connection().borrow().0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_whose_clock_is_two_days_behind_says_so_until_it_is_set_right() {
+    let pair = Pair::start().await;
+    let clock = Arc::new(Shifted::default());
+    clock.pass_days(-2);
+    let (agent, _) = pair.agent_by(&pair.node_dir(), clock.clone());
+    let blames_the_clock = |state: &ConnectionState| {
+        matches!(state, ConnectionState::Connecting(Some(reason))
+            if reason.contains("by this machine's clock"))
+    };
+    wait_for(&agent, blames_the_clock).await;
+    clock.pass_days(2);
+    wait_for(&agent, is_connected).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_whose_clock_is_two_days_ahead_is_connected_and_both_sides_warn() {
+    let pair = Pair::start().await;
+    let clock = Arc::new(Shifted::default());
+    clock.pass_days(2);
+    let (agent, _) = pair.agent_by(&pair.node_dir(), clock);
+    wait_for(&agent, is_connected).await;
+    let warnings = agent.status().await.warnings;
+    let own = "this machine's clock is 2 d ahead of the gateway's";
+    assert!(warnings.iter().any(|text| text == own), "{warnings:?}");
+    let mut door = connect(pair.gateway.state_dir()).await;
+    let warned = async {
+        loop {
+            let show = Request::NodesShow(NodeRef {
+                node: "laptop".to_owned(),
+            });
+            let node = body!(ask(&mut door, show).await, Node);
+            if node
+                .warnings
+                .iter()
+                .any(|text| text.contains("its clock is"))
+            {
+                return;
+            }
+        }
+    };
+    timeout(PATIENCE, warned).await.expect("in time");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_gateways_own_certificate_is_swapped_in_time_and_no_connection_is_dropped() {
+    let scratch = tempfile::tempdir().expect("scratch");
+    let clock = Arc::new(Shifted::default());
+    let options = StateOptions {
+        directory: scratch.path().to_owned(),
+        clock: clock.clone(),
+    };
+    let state = State::open(&options).expect("state");
+    let authority = Authority::load_or_create(scratch.path(), clock.now()).expect("authority");
+    let context = Arc::new(NodeContext::new(state, authority, clock.clone()));
+    let endpoint =
+        listener::listen(&context, "127.0.0.1:0".parse().expect("address")).expect("listens");
+    let gateway = endpoint.local_addr().expect("address");
+    let (_stop, stopped) = watch::channel(false);
+    let info = GatewayInfo {
+        state_dir: scratch.path().to_owned(),
+        listen: gateway,
+        started_at: clock.now(),
+        config: watch::channel(Arc::default()).1,
+    };
+    let sessions = Arc::new(Service::new(context.clone(), info));
+    let accepting = listener::accept(endpoint.clone(), context.clone(), sessions, stopped);
+    tokio::spawn(accepting);
+
+    let mut early = Line::dial(gateway).await;
+    clock.pass_days(59);
+    listener::renew_leaf_if_due(&endpoint, &context);
+    assert_eq!(
+        Line::dial(gateway).await.leaf(),
+        early.leaf(),
+        "not due yet"
+    );
+    clock.pass_days(2);
+    listener::renew_leaf_if_due(&endpoint, &context);
+    let late = Line::dial(gateway).await;
+    assert_ne!(late.leaf(), early.leaf());
+    let (_, not_after) = connection::validity_of(&late.leaf()).expect("validity");
+    assert!(not_after > clock.now() + 89 * DAY_MS);
+    // The connection of before is served as ever.
+    early.say(&Message::Ping {}).await;
+    assert!(matches!(early.hear().await, Message::Refused(_)));
 }

@@ -7,16 +7,16 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tidings_gateway::config::Config;
 use tidings_gateway::doors::{GatewayInfo, Service};
+use tidings_gateway::nodes::NodeContext;
 use tidings_gateway::nodes::authority::Authority;
-use tidings_gateway::nodes::{NodeContext, Presences};
-use tidings_gateway::state::{AgentId, SessionAddress, State, StateOptions};
+use tidings_gateway::state::{State, StateOptions};
 use tidings_gateway::{Gateway, GatewayOptions};
 use tidings_node::cli::{Connection, Door};
 use tidings_node::clock::{Clock, SystemClock};
 use tidings_node::discover::{RootArgument, RootSet, Surroundings};
 use tidings_node::local::socket::{self, GATEWAY_SOCKET};
 use tidings_protocol::session_api::{
-    ApiError, Reply, Request, SessionRef, SignalsRecord, WatchPair,
+    ApiError, Reply, Request, SessionRef, SessionsSend, SignalsRecord, SpeakerRef, WatchPair,
 };
 use tidings_protocol::{Catalog, SessionKey, SignalKind};
 use tokio::sync::watch;
@@ -33,6 +33,10 @@ pub(crate) struct Served {
 
 impl Served {
     pub(crate) fn start() -> Self {
+        Self::start_with(Config::default())
+    }
+
+    pub(crate) fn start_with(config: Config) -> Self {
         let dir = tempfile::tempdir().expect("scratch directory");
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
         let options = StateOptions {
@@ -40,17 +44,13 @@ impl Served {
             clock: clock.clone(),
         };
         let state = State::open(&options).expect("state");
-        let context = NodeContext {
-            state: state.clone(),
-            presences: Presences::new(clock.clone()),
-            authority: Authority::load_or_create(dir.path(), clock.now()).expect("authority"),
-            clock: clock.clone(),
-        };
+        let authority = Authority::load_or_create(dir.path(), clock.now()).expect("authority");
+        let context = NodeContext::new(state.clone(), authority, clock.clone());
         let info = GatewayInfo {
             state_dir: dir.path().to_owned(),
             listen: "127.0.0.1:7430".parse().expect("address"),
             started_at: clock.now(),
-            config: watch::channel(Arc::new(Config::default())).1,
+            config: watch::channel(Arc::new(config)).1,
         };
         let service = Service::new(Arc::new(context), info);
         let door = socket::bind(dir.path().join(GATEWAY_SOCKET)).expect("socket");
@@ -81,12 +81,25 @@ pub(crate) async fn gateway_with_local_node(state_dir: &Path, root: &Path) -> Ga
 }
 
 async fn start(state_dir: &Path, local_roots: Option<RootSet>) -> Gateway {
+    start_by(Arc::new(SystemClock::new()), state_dir, local_roots).await
+}
+
+/// Starts a whole gateway without a node of its own, that goes by this clock.
+pub(crate) async fn gateway_by(state_dir: &Path, clock: Arc<dyn Clock>) -> Gateway {
+    start_by(clock, state_dir, None).await
+}
+
+async fn start_by(
+    clock: Arc<dyn Clock>,
+    state_dir: &Path,
+    local_roots: Option<RootSet>,
+) -> Gateway {
     let options = GatewayOptions {
         state_dir: state_dir.to_owned(),
         listen: "127.0.0.1:0".parse().expect("address"),
         local_roots,
         config: watch::channel(Arc::new(Config::default())).1,
-        clock: Arc::new(SystemClock::new()),
+        clock,
     };
     Gateway::start(options).await.expect("gateway")
 }
@@ -142,19 +155,33 @@ pub(crate) fn session(text: &str) -> SessionRef {
     }
 }
 
-pub(crate) fn address(text: &str) -> SessionAddress {
-    let agent = AgentId::parse("main").expect("agent");
-    SessionAddress::resolve(key(text), &agent).expect("address")
+/// A message from an operator.
+pub(crate) fn message(target: &str, text: &str) -> SessionsSend {
+    SessionsSend {
+        session_key: key(target),
+        agent: None,
+        message: text.into(),
+        sender: None,
+        watch: None,
+        expected_session_id: None,
+    }
+}
+
+pub(crate) fn speaker(text: &str) -> SpeakerRef {
+    SpeakerRef {
+        session_key: Some(key(text)),
+        agent: None,
+    }
 }
 
 /// Has `watcher` watch `target`; both exist from then on.
 pub(crate) async fn watch(connection: &mut Connection, watcher: &str, target: &str) {
     for speaker in [watcher, target] {
-        ask(connection, Request::TurnBegin(session(speaker))).await;
-        ask(connection, Request::TurnEnd(session(speaker))).await;
+        ask(connection, Request::TurnBegin(self::speaker(speaker))).await;
+        ask(connection, Request::TurnEnd(self::speaker(speaker))).await;
     }
     let pair = WatchPair {
-        watcher: key(watcher),
+        watcher: Some(key(watcher)),
         target: key(target),
         target_agent: None,
     };

@@ -1,17 +1,17 @@
 //! Turns: what they take, and what becomes of it.
 
 use tidings_protocol::session_api::{
-    ErrorType, LeaseRef, Request, SessionRef, StatusQuery, TurnBegun, TurnSettled,
+    ErrorType, LeaseRef, Request, SessionsSend, SpeakerRef, StatusQuery, TurnBegun, TurnSettled,
 };
 
-use crate::served::{Served, address, ask, body, key, refused, session, speak, watch};
+use crate::served::{Served, ask, body, key, message, refused, speak, speaker, watch};
 
 const WATCHER: &str = "agent:main:main";
 const TARGET: &str = "agent:ops:main";
 
 async fn begin(connection: &mut tidings_node::cli::Connection) -> TurnBegun {
     body!(
-        ask(connection, Request::TurnBegin(session(WATCHER))).await,
+        ask(connection, Request::TurnBegin(speaker(WATCHER))).await,
         TurnBegin
     )
 }
@@ -32,10 +32,11 @@ async fn a_turn_takes_what_is_there_once_and_confirms_it() {
     let mut door = served.connect().await;
     watch(&mut door, WATCHER, TARGET).await;
     speak(&mut door, TARGET).await;
-    let body = "Please rebase.\n".to_owned();
-    let sender = Some(key(TARGET));
-    let queued = served.state.queue_message(address(WATCHER), sender, body);
-    let id = queued.await.expect("queued");
+    let send = Request::SessionsSend(SessionsSend {
+        sender: Some(key(TARGET)),
+        ..message(WATCHER, "Please rebase.\n")
+    });
+    let id = body!(ask(&mut door, send).await, SessionsSend).message_id;
 
     let begun = begin(&mut door).await;
 
@@ -150,8 +151,8 @@ async fn a_text_that_is_no_token_is_refused_and_an_unknown_token_settles_nothing
 async fn a_turn_runs_until_it_is_ended_and_belongs_to_one_agent() {
     let served = Served::start();
     let mut door = served.connect().await;
-    let bare = |agent: Option<&str>| SessionRef {
-        session_key: key("global"),
+    let bare = |agent: Option<&str>| SpeakerRef {
+        session_key: Some(key("global")),
         agent: agent.map(str::to_owned),
     };
     ask(&mut door, Request::TurnBegin(bare(Some("ops")))).await;

@@ -4,7 +4,7 @@ use tidings_node::cli::Connection;
 use tidings_protocol::session_api::{LeaseRef, Request, Wake};
 use tokio::time::timeout;
 
-use crate::served::{PATIENCE, Served, ask, body, key, session, speak, watch};
+use crate::served::{PATIENCE, Served, ask, body, key, speak, speaker, watch};
 
 const WATCHER: &str = "agent:main:main";
 const OTHER: &str = "agent:main:other";
@@ -63,7 +63,7 @@ async fn a_notice_that_is_given_back_wakes_again() {
     let mut door = served.connect().await;
     watch(&mut door, WATCHER, TARGET).await;
     speak(&mut door, TARGET).await;
-    let request = Request::TurnBegin(session(WATCHER));
+    let request = Request::TurnBegin(speaker(WATCHER));
     let begun = body!(ask(&mut door, request).await, TurnBegin);
     let mut stream = follow(&served).await;
     assert_eq!(next(&mut stream).await, [], "it is leased");

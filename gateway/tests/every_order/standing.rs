@@ -13,7 +13,7 @@ use crate::watcher::{Past, Watcher};
 pub(crate) type Standing = [WatcherStanding; 2];
 
 /// Where one watcher stands.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct WatcherStanding {
     cursor: Option<CursorStanding>,
     /// The leases of the last turns, as far as they are kept.
@@ -22,7 +22,7 @@ pub(crate) struct WatcherStanding {
     past: Past,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct CursorStanding {
     pending: bool,
     /// Something came after what the notice speaks of.
@@ -31,7 +31,7 @@ struct CursorStanding {
 }
 
 /// A lease that is kept.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Kept {
     /// Which of the last turns has it; none of them, where it is older.
     turn: Option<usize>,

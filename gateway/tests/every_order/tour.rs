@@ -13,9 +13,38 @@ pub(crate) struct Tour {
     numbers: HashMap<Standing, usize>,
     places: Vec<Place>,
     here: usize,
+    /// Whether the watchers stand as in the place, or each where the other does there.
+    facing: Facing,
     /// The way to the next place where something has not been tried.
     ahead: VecDeque<usize>,
     steps: u64,
+}
+
+/// How the watchers stand towards a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Facing {
+    AsThere,
+    Turned,
+}
+
+impl Facing {
+    /// An operation there, seen from here, and the other way round.
+    fn seen(self, op: Op) -> Op {
+        match self {
+            Self::AsThere => op,
+            Self::Turned => op.turned(),
+        }
+    }
+}
+
+/// The one of the two orders in which two watchers can stand that has a place.
+fn placed(standing: Standing) -> (Standing, Facing) {
+    let [a, b] = standing;
+    if a <= b {
+        ([a, b], Facing::AsThere)
+    } else {
+        ([b, a], Facing::Turned)
+    }
 }
 
 /// The place where the tour started.
@@ -60,10 +89,11 @@ impl Tour {
             numbers: HashMap::new(),
             places: Vec::new(),
             here: START,
+            facing: Facing::AsThere,
             ahead: VecDeque::new(),
             steps: 0,
         };
-        tour.number(start, 0);
+        (_, tour.facing) = tour.number(start, 0);
         tour
     }
 
@@ -78,23 +108,26 @@ impl Tour {
             }
         }
         match self.ahead.pop_front() {
-            Some(op) => Next::Take(self.ops[op]),
+            Some(op) => Next::Take(self.facing.seen(self.ops[op])),
             None => Next::Done,
         }
     }
 
     /// Notes that all has begun anew, with this standing.
     pub(crate) fn started_anew(&mut self, standing: &Standing) {
-        assert_eq!(self.numbers.get(standing), Some(&START), "{standing:#?}");
+        let (there, facing) = placed(standing.clone());
+        assert_eq!(self.numbers.get(&there), Some(&START), "{standing:#?}");
         self.here = START;
+        self.facing = facing;
     }
 
     /// Notes where an operation led. The same operation in the same standing must always
     /// lead to the same.
     pub(crate) fn took(&mut self, op: Op, to: Standing) {
+        let op = self.facing.seen(op);
         let at = self.ops.iter().position(|known| *known == op);
         let at = at.expect("an operation of this tour");
-        let to = self.number(to, self.places[self.here].deep + 1);
+        let (to, facing) = self.number(to, self.places[self.here].deep + 1);
         let way = &mut self.places[self.here].ways[at];
         let before = *way.get_or_insert(to);
         assert!(
@@ -104,7 +137,7 @@ impl Tour {
             self.standing(to)
         );
         self.come_nearer(self.here);
-        self.here = to;
+        (self.here, self.facing) = (to, facing);
         self.steps += 1;
     }
 
@@ -122,7 +155,8 @@ impl Tour {
         numbered.map(|(standing, _)| standing)
     }
 
-    fn number(&mut self, standing: Standing, deep: usize) -> usize {
+    fn number(&mut self, standing: Standing, deep: usize) -> (usize, Facing) {
+        let (standing, facing) = placed(standing);
         let next = self.places.len();
         let number = *self.numbers.entry(standing).or_insert(next);
         if number == next {
@@ -131,7 +165,7 @@ impl Tour {
                 ways: vec![None; self.ops.len()],
             });
         }
-        number
+        (number, facing)
     }
 
     /// A way out of `from` may be a shorter one to what lies behind it.

@@ -7,14 +7,15 @@ use tidings_gateway::state::TurnToken;
 
 use crate::op::Turn;
 
+/// How many turns a watcher remembers, to settle them: of those before, all is too late.
+const REMEMBERED: usize = 2;
+
 /// What one watcher was told of the target, and what it must still be told.
 #[derive(Debug, Default)]
 pub(crate) struct Watcher {
     watch: Option<Watch>,
     /// The last turns that took something, the newest first.
     turns: Vec<Lease>,
-    /// How many of them it remembers.
-    remembers: usize,
     /// How many turns took something.
     begun: u64,
 }
@@ -58,13 +59,13 @@ pub(crate) enum LeaseStanding {
 }
 
 /// What tells one watcher's past from another, with all numbers made relative.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Past {
     watch: Option<PastWatch>,
     turns: Vec<LeaseStanding>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct PastWatch {
     /// How many events are unread; whatever comes after the second is one and the same
     /// remainder.
@@ -76,13 +77,6 @@ struct PastWatch {
 }
 
 impl Watcher {
-    pub(crate) fn remembering(turns: usize) -> Self {
-        Self {
-            remembers: turns,
-            ..Self::default()
-        }
-    }
-
     /// The version that the pending notice names.
     pub(crate) fn pending(&self) -> Option<u64> {
         let watch = self.watch.as_ref()?;
@@ -111,6 +105,16 @@ impl Watcher {
         watch.unread.len() == 1
     }
 
+    /// The watcher spawned the target: it knows it as it was then, but keeps what is pending.
+    pub(crate) fn spawned(&mut self, event: u64) {
+        self.watch(event);
+        if let Some(watch) = &mut self.watch
+            && watch.unread.is_empty()
+        {
+            watch.since = event;
+        }
+    }
+
     /// Watches from `head` on, or goes on watching. The version it watches from.
     pub(crate) fn watch(&mut self, head: u64) -> u64 {
         let watch = self.watch.get_or_insert(Watch {
@@ -125,6 +129,23 @@ impl Watcher {
     /// True when there was a watch to end.
     pub(crate) fn unwatch(&mut self) -> bool {
         self.watch.take().is_some()
+    }
+
+    /// A new conversation because time has passed: what was pending is of no use to it.
+    pub(crate) fn roll_over(&mut self) -> u64 {
+        let Some(watch) = &mut self.watch else {
+            return 0;
+        };
+        let Some(newest) = watch.unread.last().copied() else {
+            return 0;
+        };
+        *watch = Watch {
+            since: newest,
+            unread: Vec::new(),
+            handed: None,
+            unseen: Vec::new(),
+        };
+        1
     }
 
     /// True while an open lease holds the pending notice.
@@ -153,7 +174,7 @@ impl Watcher {
                 standing: LeaseStanding::Open,
             },
         );
-        self.turns.truncate(self.remembers);
+        self.turns.truncate(REMEMBERED);
         if let Some(watch) = &mut self.watch {
             watch.handed = Some(number);
             watch.show(number);

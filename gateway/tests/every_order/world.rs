@@ -18,6 +18,8 @@ use crate::standing::{Reader, Standing};
 use crate::watcher::Watcher;
 
 const START: EpochMs = 1_800_000_000_000;
+/// How long a watch is kept when nothing moves.
+const WATCH_MS: EpochMs = 30 * 24 * 60 * 60 * 1_000;
 
 #[derive(Debug)]
 struct StillClock(Mutex<EpochMs>);
@@ -40,35 +42,29 @@ pub(crate) struct World {
     reader: Reader,
     /// How often all has begun anew, each time with other sessions.
     life: u64,
-    turns: [usize; 2],
     watchers: [Watcher; 2],
     head: u64,
     /// Whom a step must wake.
     woken: Vec<Who>,
     /// What was pending after the last step.
     pending: [Vec<String>; 2],
-    _dir: TempDir,
+    dir: TempDir,
 }
 
 impl World {
-    /// A target that exists, and two who watch it. Each remembers so many turns.
-    pub(crate) async fn new(turns: [usize; 2]) -> Self {
+    /// A target that exists, and two who watch it.
+    pub(crate) async fn new() -> Self {
         let dir = scratch();
         let clock = Arc::new(StillClock(Mutex::new(START)));
-        let options = StateOptions {
-            directory: dir.path().to_owned(),
-            clock: Arc::clone(&clock) as Arc<dyn Clock>,
-        };
-        let state = State::open(&options).expect("open");
+        let state = open(&dir, &clock);
         let mut world = Self {
             effects: state.subscribe(),
             reader: Reader::open(state.path()),
-            _dir: dir,
+            dir,
             clock,
             state,
             life: 0,
-            turns,
-            watchers: turns.map(Watcher::remembering),
+            watchers: Default::default(),
             head: 0,
             woken: Vec::new(),
             pending: Default::default(),
@@ -83,7 +79,7 @@ impl World {
             self.take(Op::Unwatch(who)).await;
         }
         self.life += 1;
-        self.watchers = self.turns.map(Watcher::remembering);
+        self.watchers = Default::default();
         self.record(SignalKind::Compacted, Actor::System).await;
         for who in [Who::A, Who::B] {
             self.take(Op::Watch(who)).await;
@@ -129,6 +125,11 @@ impl World {
                 self.record(SignalKind::GoalChanged, actor).await;
             }
             Op::Quiet => self.record(SignalKind::Compacted, Actor::System).await,
+            Op::Spawn(who) => {
+                let actor = Actor::Agent(self.key(who));
+                self.record(SignalKind::ChildSpawned, actor).await;
+                self.watchers[who as usize].spawned(self.head);
+            }
             Op::Watch(who) => {
                 let added = self.state.watch_add(self.key(who), self.target()).await;
                 let expected = self.watchers[who as usize].watch(self.head);
@@ -144,6 +145,17 @@ impl World {
             Op::Release(who, turn) => self.release(who, turn).await,
             Op::Drain(who) => self.drain(who).await,
             Op::Look(who) => self.look(who).await,
+            Op::Reset(who) => {
+                let ended = self.state.reset_session(address(self.key(who))).await;
+                let expected = self.watchers[who as usize].unwatch();
+                let ended = ended.map(|reset| reset.watches_ended);
+                assert_eq!(ended, Ok(u64::from(expected)));
+            }
+            Op::RollOver(who) => {
+                let dropped = self.state.roll_over_session(address(self.key(who))).await;
+                let expected = self.watchers[who as usize].roll_over();
+                assert_eq!(dropped, Ok(expected));
+            }
             Op::Lapse => {
                 *self.clock.0.lock().expect("clock") += LEASE_MS;
                 self.watchers.iter_mut().for_each(Watcher::lapse);
@@ -156,7 +168,24 @@ impl World {
                     }
                 }
             }
+            Op::Expire => {
+                *self.clock.0.lock().expect("clock") += WATCH_MS;
+                let kept_for = Duration::from_millis(WATCH_MS.unsigned_abs());
+                let ended = self.state.expire_watches(kept_for).await;
+                let stood = [Who::A, Who::B].map(|who| self.watchers[who as usize].unwatch());
+                let stood = stood.iter().filter(|stood| **stood).count();
+                assert_eq!(ended, Ok(stood as u64));
+                self.watchers.iter_mut().for_each(Watcher::lapse);
+            }
+            Op::Restart => self.restart().await,
         }
+    }
+
+    async fn restart(&mut self) {
+        self.state.clone().close().await;
+        self.state = open(&self.dir, &self.clock);
+        self.effects = self.state.subscribe();
+        self.reader = Reader::open(self.state.path());
     }
 
     async fn record(&mut self, kind: SignalKind, actor: Actor) {
@@ -297,6 +326,9 @@ fn may_end_notice(op: Op, who: Who) -> bool {
         Op::Confirm(who, Turn::Before),
         Op::Drain(who),
         Op::Look(who),
+        Op::Reset(who),
+        Op::RollOver(who),
+        Op::Expire,
     ];
     own.contains(&op)
 }
@@ -308,6 +340,14 @@ fn texts(notices: &[Notice]) -> Vec<String> {
 fn address(key: SessionKey) -> SessionAddress {
     let agent = AgentId::parse("main").expect("an agent");
     SessionAddress::resolve(key, &agent).expect("an address")
+}
+
+fn open(dir: &TempDir, clock: &Arc<StillClock>) -> State {
+    let options = StateOptions {
+        directory: dir.path().to_owned(),
+        clock: Arc::clone(clock) as Arc<dyn Clock>,
+    };
+    State::open(&options).expect("open")
 }
 
 /// A directory in memory, where there is one: this is about rules, not about disks.

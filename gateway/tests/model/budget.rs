@@ -3,18 +3,17 @@
 use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
 
-/// How many interleavings are tried where nobody says: some twenty seconds.
-const DEFAULT_CASES: u32 = 200;
+/// How many interleavings are tried where nobody says.
+const DEFAULT_CASES: u32 = 3_000;
+/// And for how long at the most: a slow machine tries fewer.
+const DEFAULT_TIME: Duration = Duration::from_mins(1);
 
 /// What is left to try.
 pub(crate) struct Budget {
     seed: u64,
-    left: Left,
-}
-
-enum Left {
-    Cases(u32),
-    Until(Instant),
+    given: u32,
+    cases: u32,
+    until: Instant,
 }
 
 /// Some interleavings, all of one seed.
@@ -26,15 +25,12 @@ pub(crate) struct Batch {
 impl Budget {
     pub(crate) fn of_environment() -> Self {
         let seconds = number("TIDINGS_MODEL_SECONDS").map(Duration::from_secs);
-        let cases = number("TIDINGS_MODEL_CASES");
-        let cases = cases.map(|cases| u32::try_from(cases).expect("not that many cases"));
         let fresh = || RandomState::new().hash_one("a fresh seed");
         Self {
             seed: number("TIDINGS_SEED").unwrap_or_else(fresh),
-            left: match seconds {
-                Some(seconds) => Left::Until(Instant::now() + seconds),
-                None => Left::Cases(cases.unwrap_or(DEFAULT_CASES)),
-            },
+            given: 0,
+            cases: seconds.map_or(DEFAULT_CASES, |_| u32::MAX),
+            until: Instant::now() + seconds.unwrap_or(DEFAULT_TIME),
         }
     }
 
@@ -43,21 +39,27 @@ impl Budget {
         self.seed
     }
 
+    /// How many interleavings it has given.
+    pub(crate) fn given(&self) -> u32 {
+        self.given
+    }
+
     /// The next interleavings to try, at most so many; each batch has the seed behind the
     /// one before.
     pub(crate) fn next(&mut self, at_most: u32) -> Option<Batch> {
-        let cases = match &mut self.left {
-            Left::Cases(left) => {
-                let cases = at_most.min(*left);
-                *left -= cases;
-                cases
-            }
-            Left::Until(end) if Instant::now() < *end => at_most,
-            Left::Until(_) => 0,
-        };
+        let cases = at_most.min(self.cases - self.given);
+        if cases == 0 || Instant::now() >= self.until {
+            return None;
+        }
+        self.given += cases;
         let seed = self.seed;
         self.seed = seed.wrapping_add(1);
-        (cases > 0).then_some(Batch { seed, cases })
+        Some(Batch { seed, cases })
+    }
+
+    /// Gives no more.
+    pub(crate) fn end(&mut self) {
+        self.cases = self.given;
     }
 }
 

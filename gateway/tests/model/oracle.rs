@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tidings_protocol::SignalKind;
 
-use crate::steps::{Actor, SESSIONS};
+use crate::steps::{Actor, Claim, SESSIONS};
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 pub(crate) const RETENTION_MS: i64 = 30 * DAY_MS;
@@ -19,7 +19,19 @@ pub(crate) struct Event {
     pub(crate) kind: SignalKind,
     pub(crate) actor: Actor,
     pub(crate) dedupe: Option<u8>,
+    pub(crate) occurred_at: i64,
     pub(crate) recorded_at: i64,
+}
+
+/// What is to be recorded.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Told {
+    pub(crate) session: usize,
+    pub(crate) kind: SignalKind,
+    pub(crate) actor: Actor,
+    pub(crate) parent: Option<usize>,
+    pub(crate) dedupe: Option<u8>,
+    pub(crate) claim: Claim,
 }
 
 /// A cursor: (l, n, m), and what else a watch has.
@@ -113,16 +125,10 @@ impl Oracle {
         self.heads.get(&session).map_or(0, |head| head.1)
     }
 
-    pub(crate) fn record(
-        &mut self,
-        session: usize,
-        kind: SignalKind,
-        actor: Actor,
-        parent: Option<usize>,
-        dedupe: Option<u8>,
-    ) -> Recorded {
-        let same = |event: &&Event| event.session == session && event.dedupe == dedupe;
-        if dedupe.is_some()
+    pub(crate) fn record(&mut self, told: &Told) -> Recorded {
+        let Told { session, kind, .. } = *told;
+        let same = |event: &&Event| event.session == session && event.dedupe == told.dedupe;
+        if told.dedupe.is_some()
             && let Some(repeated) = self.log.iter().find(same)
         {
             return Recorded::Repeat(repeated.sequence);
@@ -137,16 +143,26 @@ impl Oracle {
             sequence,
             session,
             kind,
-            actor,
-            dedupe,
+            actor: told.actor,
+            dedupe: told.dedupe,
+            occurred_at: self.occurred_at(told.claim),
             recorded_at: self.now,
         });
         self.heads.entry(session).or_default().0 = sequence;
-        self.move_cursors(session, sequence, kind, actor);
+        self.move_cursors(session, sequence, kind, told.actor);
         if kind == SignalKind::ChildSpawned {
-            self.seed(session, sequence, actor, parent);
+            self.seed(session, sequence, told.actor, told.parent);
         }
         Recorded::New(sequence)
+    }
+
+    fn occurred_at(&self, claim: Claim) -> i64 {
+        match claim {
+            Claim::FromNow(ms) if ms > 0 => self.now,
+            Claim::FromNow(ms) if ms < -DAY_MS => self.now - DAY_MS,
+            Claim::FromNow(ms) => self.now + ms,
+            Claim::Nothing | Claim::Absurd => self.now,
+        }
     }
 
     fn move_cursors(&mut self, session: usize, sequence: u64, kind: SignalKind, actor: Actor) {

@@ -4,6 +4,7 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use tidings_protocol::SignalKind;
+use tidings_protocol::session_api::MAX_CHANGES;
 
 /// The sessions of the model: two of one agent, a nested one, one of another agent, and
 /// the same bare key of two agents.
@@ -28,6 +29,12 @@ pub(crate) enum Step {
         actor: Actor,
         parent: Option<usize>,
         dedupe: Option<u8>,
+        claim: Claim,
+    },
+    /// So much happens in a session that a delta of it just about takes more than one page.
+    Burst {
+        session: usize,
+        events: usize,
     },
     Watch {
         watcher: usize,
@@ -88,6 +95,16 @@ pub(crate) enum Actor {
     Session(usize),
 }
 
+/// When an event is said to have happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Claim {
+    Nothing,
+    /// A time that is not one.
+    Absurd,
+    /// So many milliseconds from now.
+    FromNow(i64),
+}
+
 /// From which version a watcher asks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Since {
@@ -128,15 +145,27 @@ fn kind() -> impl Strategy<Value = SignalKind> {
 fn record() -> impl Strategy<Value = Step> {
     let dedupe = option::weighted(0.2, 0..3_u8);
     let parent = option::weighted(0.3, session());
-    (session(), kind(), actor(), parent, dedupe).prop_map(
-        |(session, kind, actor, parent, dedupe)| Step::Record {
+    (session(), kind(), actor(), parent, dedupe, claim()).prop_map(
+        |(session, kind, actor, parent, dedupe, claim)| Step::Record {
             session,
             kind,
             actor,
             parent,
             dedupe,
+            claim,
         },
     )
+}
+
+/// Around the bounds of what is believed.
+fn claim() -> impl Strategy<Value = Claim> {
+    const DAY: i64 = 24 * 60 * 60 * 1_000;
+    prop_oneof![
+        6 => Just(Claim::Nothing),
+        1 => Just(Claim::Absurd),
+        3 => proptest::sample::select(vec![-DAY - 1, -DAY, -DAY + 1, -1, 0, 1, DAY])
+            .prop_map(Claim::FromNow),
+    ]
 }
 
 fn look() -> impl Strategy<Value = Step> {
@@ -172,23 +201,25 @@ fn pass() -> impl Strategy<Value = Step> {
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        16 => record(),
-        4 => watch(),
-        1 => (watcher(), session()).prop_map(|(watcher, target)| Step::Unwatch { watcher, target }),
-        3 => watcher().prop_map(|watcher| Step::Drain { watcher }),
-        8 => watcher().prop_map(|watcher| Step::Begin { watcher }),
-        4 => (0..3_usize).prop_map(|nth| Step::Confirm { nth }),
-        3 => (0..3_usize).prop_map(|nth| Step::Release { nth }),
-        6 => look(),
-        1 => session().prop_map(|session| Step::Ensure { session }),
-        1 => session().prop_map(|session| Step::Reset { session }),
-        1 => session().prop_map(|session| Step::RollOver { session }),
-        1 => session().prop_map(|session| Step::Delete { session }),
-        1 => prune(),
-        5 => pass(),
-        2 => Just(Step::ExpireLeases),
-        2 => Just(Step::ExpireWatches),
-        1 => Just(Step::Reopen),
+        64 => record(),
+        1 => (session(), MAX_CHANGES - 1..=MAX_CHANGES + 1)
+            .prop_map(|(session, events)| Step::Burst { session, events }),
+        16 => watch(),
+        4 => (watcher(), session()).prop_map(|(watcher, target)| Step::Unwatch { watcher, target }),
+        12 => watcher().prop_map(|watcher| Step::Drain { watcher }),
+        32 => watcher().prop_map(|watcher| Step::Begin { watcher }),
+        16 => (0..3_usize).prop_map(|nth| Step::Confirm { nth }),
+        12 => (0..3_usize).prop_map(|nth| Step::Release { nth }),
+        24 => look(),
+        4 => session().prop_map(|session| Step::Ensure { session }),
+        4 => session().prop_map(|session| Step::Reset { session }),
+        4 => session().prop_map(|session| Step::RollOver { session }),
+        4 => session().prop_map(|session| Step::Delete { session }),
+        4 => prune(),
+        20 => pass(),
+        8 => Just(Step::ExpireLeases),
+        8 => Just(Step::ExpireWatches),
+        4 => Just(Step::Reopen),
     ]
 }
 

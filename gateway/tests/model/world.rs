@@ -5,16 +5,16 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 use tidings_gateway::state::{
-    AgentId, Effect, NewSignal, Retention, SessionAddress, State, StateError, StateOptions,
-    StatusRead, TurnToken,
+    AgentId, Effect, NewSignal, Retention, SessionAddress, State, StateOptions, StatusRead,
+    TurnToken,
 };
 use tidings_node::clock::Clock;
-use tidings_protocol::session_api::{Notice, WatchFilter};
 use tidings_protocol::{EpochMs, SessionKey, SignalKind};
 use tokio::sync::broadcast;
 
-use crate::oracle::{Oracle, RETENTION_MS, Recorded, Wake};
-use crate::steps::{Actor, SESSIONS, Since, Step, WATCHERS};
+use crate::compare::same_notices;
+use crate::oracle::{Oracle, RETENTION_MS, Recorded, Told};
+use crate::steps::{Actor, Claim, SESSIONS, Since, Step};
 
 const START: EpochMs = 1_800_000_000_000;
 
@@ -35,9 +35,9 @@ impl Clock for ModelClock {
 pub(crate) struct World {
     dir: TempDir,
     clock: Arc<ModelClock>,
-    state: State,
-    effects: broadcast::Receiver<Effect>,
-    model: Oracle,
+    pub(crate) state: State,
+    pub(crate) effects: broadcast::Receiver<Effect>,
+    pub(crate) model: Oracle,
     /// The tokens of all leases, in the model's order.
     tokens: Vec<TurnToken>,
 }
@@ -66,7 +66,19 @@ impl World {
                 actor,
                 parent,
                 dedupe,
-            } => self.record(*session, *kind, *actor, *parent, *dedupe).await,
+                claim,
+            } => {
+                let told = Told {
+                    session: *session,
+                    kind: *kind,
+                    actor: *actor,
+                    parent: *parent,
+                    dedupe: *dedupe,
+                    claim: *claim,
+                };
+                self.record(&told).await;
+            }
+            Step::Burst { session, events } => self.burst(*session, *events).await,
             Step::Watch { watcher, target } => self.watch(*watcher, *target).await,
             Step::Unwatch { watcher, target } => {
                 let removed = self
@@ -116,27 +128,30 @@ impl World {
 
     /// What a run must leave behind.
     pub(crate) async fn finish(self) {
+        for session in 0..SESSIONS.len() {
+            for version in [self.model.head(session), self.model.head(session) + 1] {
+                self.compare_since(session, version).await;
+            }
+        }
         assert_eq!(self.state.check_integrity().await, Ok(Vec::new()));
         self.state.close().await;
     }
 
-    async fn record(
-        &mut self,
-        session: usize,
-        kind: SignalKind,
-        actor: Actor,
-        parent: Option<usize>,
-        dedupe: Option<u8>,
-    ) {
-        let by = match actor {
+    async fn record(&mut self, told: &Told) {
+        let by = match told.actor {
             Actor::Human => tidings_protocol::Actor::Human,
             Actor::System => tidings_protocol::Actor::System,
             Actor::Session(session) => tidings_protocol::Actor::Agent(key(session)),
         };
         let signal = NewSignal {
-            parent: parent.map(key),
-            dedupe_key: dedupe.map(|dedupe| format!("d{dedupe}")),
-            ..NewSignal::new(address(session), kind, by)
+            parent: told.parent.map(key),
+            dedupe_key: told.dedupe.map(|dedupe| format!("d{dedupe}")),
+            occurred_at: match told.claim {
+                Claim::Nothing => None,
+                Claim::Absurd => Some(0),
+                Claim::FromNow(ms) => Some(self.model.now + ms),
+            },
+            ..NewSignal::new(address(told.session), told.kind, by)
         };
         let recorded = self.state.record(signal).await.expect("record");
         let recorded = match (recorded.recorded, recorded.sequence) {
@@ -144,10 +159,23 @@ impl World {
             (false, Some(sequence)) => Recorded::Repeat(sequence),
             (_, None) => Recorded::Unwatched,
         };
-        assert_eq!(
-            recorded,
-            self.model.record(session, kind, actor, parent, dedupe)
-        );
+        assert_eq!(recorded, self.model.record(told));
+    }
+
+    async fn burst(&mut self, session: usize, events: usize) {
+        let before = self.model.head(session);
+        let told = Told {
+            session,
+            kind: SignalKind::Compacted,
+            actor: Actor::System,
+            parent: None,
+            dedupe: None,
+            claim: Claim::Nothing,
+        };
+        for _ in 0..events {
+            self.record(&told).await;
+        }
+        self.compare_since(session, before).await;
     }
 
     async fn watch(&mut self, watcher: usize, target: usize) {
@@ -252,138 +280,6 @@ impl World {
         self.state = open(&self.dir, &self.clock);
         self.effects = self.state.subscribe();
     }
-
-    async fn compare(&mut self) {
-        self.compare_wakes().await;
-        self.compare_watches().await;
-        for watcher in 0..WATCHERS {
-            let notices = self.state.notices(key(watcher)).await.expect("notices");
-            same_notices(&notices.notices, &self.model.pending(watcher));
-        }
-        for session in 0..SESSIONS.len() {
-            self.compare_session(session).await;
-        }
-        assert_eq!(*self.state.head().borrow(), self.model.last_sequence);
-    }
-
-    /// The wakes that went out with this step, and those that a new subscriber would get.
-    async fn compare_wakes(&mut self) {
-        let mut wakes: Vec<Wake> = Vec::new();
-        while let Ok(effect) = self.effects.try_recv() {
-            if let Effect::Wake(wake) = effect {
-                wakes.push((wake.watcher.to_string(), wake.target.to_string()));
-            }
-        }
-        let mut expected = std::mem::take(&mut self.model.wakes);
-        wakes.sort();
-        expected.sort();
-        assert_eq!(wakes, expected);
-
-        let wakes = self.state.wakes().await.expect("wakes");
-        let mut wakes: Vec<Wake> = wakes
-            .iter()
-            .map(|wake| (wake.watcher.to_string(), wake.target.to_string()))
-            .collect();
-        let mut expected: Vec<Wake> = (0..WATCHERS)
-            .filter(|watcher| !SESSIONS[*watcher].0.contains(":subagent:"))
-            .flat_map(|watcher| {
-                let available = self.model.available(watcher).into_iter();
-                available.map(move |(target, _)| (watcher, target))
-            })
-            .map(|(watcher, target)| {
-                (
-                    SESSIONS[watcher].0.to_owned(),
-                    SESSIONS[target].0.to_owned(),
-                )
-            })
-            .collect();
-        wakes.sort();
-        expected.sort();
-        assert_eq!(wakes, expected);
-    }
-
-    async fn compare_watches(&self) {
-        let watches = self.state.watches(WatchFilter::default()).await;
-        let mut watches: Vec<_> = watches
-            .expect("watches")
-            .watches
-            .iter()
-            .map(|watch| {
-                (
-                    (watch.watcher.to_string(), watch.target.to_string()),
-                    watch.target_agent_id.clone(),
-                    (
-                        watch.last_seen_sequence,
-                        watch.notified_sequence,
-                        watch.material_sequence,
-                    ),
-                    watch.provenance == "spawn",
-                    (watch.created_at, watch.updated_at),
-                )
-            })
-            .collect();
-        let mut expected: Vec<_> = self
-            .model
-            .cursors
-            .iter()
-            .map(|((watcher, target), cursor)| {
-                let (by, (on, agent)) = (SESSIONS[*watcher].0, SESSIONS[*target]);
-                (
-                    (by.to_owned(), on.to_owned()),
-                    agent.to_owned(),
-                    (cursor.l, cursor.n, cursor.m),
-                    cursor.spawned,
-                    (cursor.created_at, cursor.updated_at),
-                )
-            })
-            .collect();
-        watches.sort();
-        expected.sort();
-        assert_eq!(watches, expected);
-    }
-
-    async fn compare_session(&self, session: usize) {
-        let (head, pruned) = (self.model.head(session), self.model.pruned(session));
-        let mut versions = vec![pruned.saturating_sub(1), pruned, head];
-        versions.dedup();
-        for version in versions {
-            let read = StatusRead {
-                session: address(session),
-                changes_since: Some(version.try_into().expect("small")),
-                reader: None,
-            };
-            let status = match self.state.session_status(read).await {
-                Ok(answer) => answer.status,
-                Err(error) => {
-                    let unknown = StateError::UnknownSession(SESSIONS[session].0.to_owned());
-                    assert_eq!(error, unknown);
-                    assert!(!self.model.exists(session), "{:?}", SESSIONS[session]);
-                    return;
-                }
-            };
-            assert!(self.model.exists(session), "{:?}", SESSIONS[session]);
-            assert_eq!(status.state_version, head);
-            let changes = status.state_changes.expect("changes");
-            let kept = || self.model.log.iter().filter(|e| e.session == session);
-            let expected: Vec<_> = kept()
-                .filter(|event| event.sequence > version)
-                .map(|event| (event.sequence, event.kind, actor_id(event.actor)))
-                .collect();
-            let events: Vec<_> = changes
-                .events
-                .iter()
-                .map(|event| (event.sequence, event.kind, event.actor_id.clone()))
-                .collect();
-            assert_eq!(events, expected);
-            assert_eq!(changes.history_gap, version < pruned);
-            let after_head = if head > 0 { head + 1 } else { 0 };
-            let earliest = kept().map(|event| event.sequence).next();
-            assert_eq!(
-                changes.earliest_available_sequence,
-                earliest.unwrap_or(after_head)
-            );
-        }
-    }
 }
 
 /// A directory in memory, where there is one: this is about rules, not about disks.
@@ -402,33 +298,11 @@ fn open(dir: &TempDir, clock: &Arc<ModelClock>) -> State {
     State::open(&options).expect("open")
 }
 
-fn key(session: usize) -> SessionKey {
+pub(crate) fn key(session: usize) -> SessionKey {
     SessionKey::parse(SESSIONS[session].0).expect("a key")
 }
 
-fn address(session: usize) -> SessionAddress {
+pub(crate) fn address(session: usize) -> SessionAddress {
     let agent = AgentId::parse(SESSIONS[session].1).expect("an agent");
     SessionAddress::resolve(key(session), &agent).expect("an address")
-}
-
-fn actor_id(actor: Actor) -> Option<String> {
-    match actor {
-        Actor::Session(session) => Some(SESSIONS[session].0.to_owned()),
-        Actor::Human | Actor::System => None,
-    }
-}
-
-fn same_notices(notices: &[Notice], expected: &[(usize, u64)]) {
-    let texts: Vec<_> = notices.iter().map(|notice| notice.text.clone()).collect();
-    let expected: Vec<_> = expected
-        .iter()
-        .map(|(target, seen)| {
-            let target = SESSIONS[*target].0;
-            format!(
-                "Session \"{target}\" changed (other actor). Reconcile before acting: \
-                 session_status sessionKey \"{target}\" changesSince {seen}."
-            )
-        })
-        .collect();
-    assert_eq!(texts, expected);
 }

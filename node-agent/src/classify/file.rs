@@ -14,6 +14,9 @@ use super::{
 };
 use crate::tail::{Lines, LongPiece, LongWhat, OpenFile, Step, TailError, lines_of, open_regular};
 
+#[cfg(test)]
+mod windows;
+
 /// How many bytes are looked at for a record that shows which program wrote the file.
 const MAX_RECOGNISE_BYTES: u64 = 8 * 1024 * 1024;
 
@@ -98,7 +101,8 @@ pub fn classify_file(
         None => catalog_of(&open).map_err(failed)?,
     };
     let mut reader = Reader::new(catalog.map(|catalog| Source::of(catalog, path)));
-    match reader.read(&open).map_err(failed)? {
+    let lines = Lines::from(&open, catalog, 0, u64::MAX).map_err(failed)?;
+    match reader.read(lines).map_err(failed)? {
         Read::Whole => Ok(FileClassification {
             catalog,
             records: reader.records,
@@ -160,9 +164,7 @@ impl Reader {
         }
     }
 
-    fn read(&mut self, open: &OpenFile) -> io::Result<Read> {
-        let catalog = self.source.map(|source| source.catalog);
-        let mut lines = Lines::from(open, catalog, 0, u64::MAX)?;
+    fn read(&mut self, mut lines: Lines<'_>) -> io::Result<Read> {
         loop {
             match lines.next()? {
                 Step::Run { start, bytes } => {
@@ -183,8 +185,8 @@ impl Reader {
         if let Some(piece) = lines.long_tail() {
             self.long(&piece);
         }
-        if let Some((start, end)) = lines.unfinished() {
-            self.bad(start, end, "incomplete");
+        if let Some(piece) = lines.unfinished() {
+            self.long(&piece);
         }
         while let Some(earlier) = settle(&mut self.carried) {
             self.decided(&earlier);

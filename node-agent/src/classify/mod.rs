@@ -26,9 +26,11 @@ use tidings_protocol::{Catalog, EpochMs};
 pub use file::{ClassifiedRecord, ClassifyFileError, FileClassification, classify_file};
 pub use words::echo_digest;
 
-pub(crate) use json::{Value, first_value, unescaped};
+pub(crate) use codex::is_injected_by_codex;
+pub(crate) use json::{Value, unescaped};
 pub(crate) use line::{Piece, has_known_type, last_record, pieces, trimmed_len};
 pub(crate) use sieve::Sieve;
+pub(crate) use time::time_in;
 pub(crate) use waiting::{Earlier, another_follows, settle};
 pub(crate) use words::Words;
 

@@ -92,7 +92,7 @@ impl<'a> Sieve<'a> {
 
 /// Where an ASCII letter, digit, `-` or `_` may be written as an escape. No other escape can
 /// stand for a byte of a name.
-fn next_hidden_letter(bytes: &[u8]) -> Option<usize> {
+pub(super) fn next_hidden_letter(bytes: &[u8]) -> Option<usize> {
     ESCAPE
         .find_iter(bytes)
         .find(|at| matches!(bytes.get(at + 4), Some(b'2'..=b'7')))

@@ -20,6 +20,11 @@ pub(crate) fn of(value: Value<'_>) -> Option<EpochMs> {
     PLAUSIBLE_YEARS.contains(&year).then_some(ms)
 }
 
+/// The time in a JSON text or number.
+pub(crate) fn time_in(json: &str) -> Option<EpochMs> {
+    of(Value::of(json.as_bytes())?)
+}
+
 /// The time in a UUID of version 7.
 pub(crate) fn of_uuid(id: &str) -> Option<EpochMs> {
     let bytes = id.as_bytes();

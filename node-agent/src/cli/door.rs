@@ -5,13 +5,14 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use tidings_protocol::session_api::{ApiError, ErrorType, Reply, Request};
+use tidings_protocol::session_api::{ApiError, Caller, ErrorType, Introduction, Reply, Request};
 use tidings_protocol::wire::{FrameError, MAX_FRAME_BYTES};
 use tokio::net::UnixStream;
 use tokio::time::timeout;
 
 use super::state_dir::check_socket_path;
 use crate::framed::{self, StreamError};
+use crate::local::replies::{ReplyError, whole_reply};
 
 /// How long an answer may take. The longest asks every node for its threads, and each of
 /// those requests has a shorter deadline of its own.
@@ -82,6 +83,14 @@ impl Door {
 }
 
 impl Connection {
+    /// Says who makes the requests that follow.
+    pub async fn introduce(&mut self, caller: &Caller) -> Result<(), ApiError> {
+        let introduction = Introduction::Caller(caller.clone());
+        framed::write(&mut self.stream, &introduction)
+            .await
+            .map_err(|error| self.broken(&error))
+    }
+
     /// Sends a request and waits for its whole answer; an error as answer is an error.
     pub async fn ask(&mut self, request: &Request) -> Result<Reply, ApiError> {
         let deadline = self.door.deadline;
@@ -116,27 +125,13 @@ impl Connection {
 
     /// Waits for a reply and puts its parts together.
     async fn whole_reply(&mut self) -> Result<Reply, ApiError> {
-        let mut whole: Option<Reply> = None;
-        for _ in 0..MAX_PARTS {
-            let frame = framed::read(&mut self.stream, MAX_FRAME_BYTES)
-                .await
-                .map_err(|error| self.broken(&error))?
-                .ok_or_else(|| self.gone())?;
-            let (reply, more) = match frame {
-                Reply::Error(error) => return Err(error),
-                Reply::Part(part) => (*part, true),
-                last => (last, false),
-            };
-            let merged = match whole.take() {
-                Some(so_far) => so_far.merge(reply),
-                None => reply,
-            };
-            if !more {
-                return Ok(merged);
-            }
-            whole = Some(merged);
+        match whole_reply(&mut self.stream, MAX_PARTS).await {
+            Ok(Reply::Error(error)) => Err(error),
+            Ok(reply) => Ok(reply),
+            Err(ReplyError::Stream(error)) => Err(self.broken(&error)),
+            Err(ReplyError::Ended) => Err(self.gone()),
+            Err(error @ ReplyError::TooManyParts) => Err(self.strange(&error.to_string())),
         }
-        Err(self.strange("the answer has too many parts"))
     }
 
     /// The error for an answer to something that was not asked.

@@ -55,6 +55,18 @@ fn civil(days: i64) -> (i64, i64, i64) {
     (year, month, day)
 }
 
+/// A stretch of time in its largest whole unit, whichever way it goes.
+#[must_use]
+pub fn span(ms: i64) -> String {
+    let seconds = ms.unsigned_abs() / 1_000;
+    for (unit, name) in [(86_400, "d"), (3_600, "h"), (60, "min")] {
+        if seconds >= unit {
+            return format!("{} {name}", seconds / unit);
+        }
+    }
+    format!("{seconds} s")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -108,6 +120,19 @@ mod tests {
             (u64::MAX, "18446744.1 TB"),
         ] {
             assert_eq!(size(bytes), text);
+        }
+    }
+
+    #[test]
+    fn a_span_is_shown_in_its_largest_unit() {
+        for (ms, shown) in [
+            (0, "0 s"),
+            (59_999, "59 s"),
+            (-300_000, "5 min"),
+            (7_199_999, "1 h"),
+            (-172_800_000, "2 d"),
+        ] {
+            assert_eq!(span(ms), shown);
         }
     }
 }

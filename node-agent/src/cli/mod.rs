@@ -6,6 +6,7 @@
 
 pub mod common;
 pub mod daemon;
+pub mod diagnosis;
 pub mod door;
 pub mod error;
 pub mod format;
@@ -13,6 +14,7 @@ pub mod logging;
 pub mod nearest;
 pub mod output;
 pub mod program;
+pub mod service;
 pub mod state_dir;
 pub mod table;
 pub mod usage;

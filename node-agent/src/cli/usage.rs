@@ -10,6 +10,14 @@ use clap::{Command, Parser};
 use super::error::{CommandError, Usage};
 use super::output::{Output, OutputFormat, write_stdout};
 
+/// Letters and digits in a row that may be a secret: codes and tokens have at least 22, and no
+/// whole number has more than 20.
+const SECRET_CHARS: usize = 21;
+/// How much of those is shown, so that a person sees which is meant.
+const SHOWN_CHARS: usize = 4;
+/// The longest word of an error: no option and no path that people type has more.
+const MAX_WORD_CHARS: usize = 100;
+
 /// Reads the process's command line, or answers it and gives the exit code: help and
 /// version go to stdout, and what cannot be meant is an error of type `usage`.
 pub fn parse<C: Parser>(arguments: &[OsString]) -> Result<C, ExitCode> {
@@ -94,10 +102,37 @@ fn usage(error: &clap::Error, program: &Command, arguments: &[OsString]) -> Usag
         _ => message.replacen("unrecognized subcommand", "there is no command", 1),
     };
     Usage {
-        message,
-        hint: hints.join("; ").replace("?; ", "? "),
+        message: discreet(&message),
+        hint: discreet(&hints.join("; ").replace("?; ", "? ")),
         usage,
     }
+}
+
+/// The text with everything cut short that may be a secret in the wrong place (a join link, a
+/// code, a token), and with no word longer than a line.
+fn discreet(text: &str) -> String {
+    let words = text.split(' ').map(|word| {
+        let mut out = String::new();
+        for run in word.split_inclusive(|c: char| !is_of_secret(c)) {
+            let body = run.trim_end_matches(|c: char| !is_of_secret(c));
+            let looks_secret =
+                body.len() >= SECRET_CHARS && body.contains(|c: char| c.is_ascii_digit());
+            if looks_secret {
+                out.extend([&body[..SHOWN_CHARS], "…", &run[body.len()..]]);
+            } else {
+                out.push_str(run);
+            }
+        }
+        match out.char_indices().nth(MAX_WORD_CHARS) {
+            Some((cut, _)) => format!("{}…", &out[..cut]),
+            None => out,
+        }
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+fn is_of_secret(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_'
 }
 
 /// `a similar value exists: 'x'`, or any other tip as it is.
@@ -149,4 +184,46 @@ fn command_names(command: &Command) -> String {
         .get_subcommands()
         .filter(|sub| !sub.is_hide_set() && sub.get_name() != "help");
     shown.map(Command::get_name).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_be_a_secret_is_cut_short_and_nothing_else_is() {
+        let code = "0123456789abcdef0123456789abcdef";
+        let link = format!("tidings://join/{code}@gw.example.org:7430?ca={code}{code}");
+        let long = "/srv/".repeat(40);
+        for (text, expected) in [
+            (
+                format!("there is no command '{link}'"),
+                "there is no command 'tidings://join/0123…@gw.example.org:7430?ca=0123…'"
+                    .to_owned(),
+            ),
+            (
+                format!("unexpected argument '{code}' found"),
+                "unexpected argument '0123…' found".to_owned(),
+            ),
+            (
+                "invalid value 'tdg_A1bcdefghijklmnopq' for '--limit <LIMIT>'".to_owned(),
+                "invalid value 'tdg_…' for '--limit <LIMIT>'".to_owned(),
+            ),
+            (
+                format!("no such root {long}"),
+                format!("no such root {}…", &long[..MAX_WORD_CHARS]),
+            ),
+        ] {
+            assert_eq!(discreet(&text), expected);
+        }
+        for same in [
+            "did you mean '--certificate-something-with-a-long-name'?",
+            "invalid value 'agent:main:adopted:claude:laptop:0a1b' for '<TARGET>'",
+            "see tidings nodes --help; the commands are a, b",
+            "thread 0a1b2c3d-0a1b-0a1b-0a1b-0a1b2c3d4e5f",
+            "ö",
+        ] {
+            assert_eq!(discreet(same), same);
+        }
+    }
 }

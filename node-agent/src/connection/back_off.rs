@@ -16,7 +16,7 @@ const LONGEST_ATTEMPT: Duration = Duration::from_secs(6);
 
 /// How the last attempt ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ending {
+pub enum Ending {
     /// No connection, or one that broke.
     Lost,
     /// The gateway turned this node away.
@@ -25,7 +25,7 @@ pub(super) enum Ending {
 
 /// The wait after `failures` attempts in a row that ended so. `jitter` is 0 to 255: it takes
 /// away up to half, so that many nodes do not come back in one moment.
-pub(super) fn wait(ending: Ending, failures: u32, jitter: u8) -> Duration {
+pub fn wait(ending: Ending, failures: u32, jitter: u8) -> Duration {
     let longest = match ending {
         Ending::Refused => AFTER_REFUSAL,
         Ending::Lost => {
@@ -37,7 +37,7 @@ pub(super) fn wait(ending: Ending, failures: u32, jitter: u8) -> Duration {
 }
 
 /// How long the next attempt on one address may take after `failures` in a row.
-pub(super) fn attempt_deadline(failures: u32) -> Duration {
+pub fn attempt_deadline(failures: u32) -> Duration {
     FIRST_ATTEMPT
         .saturating_mul(1 << failures.min(10))
         .min(LONGEST_ATTEMPT)

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tidings_protocol::session_api::CertificateState;
 use tidings_protocol::{EpochMs, NodeId};
 
 use super::identity::{IdentityFileError, NodeIdentity, signing_request};
@@ -51,8 +52,19 @@ impl Credentials {
 
     /// True once two thirds of the certificate's life are over.
     pub(super) fn renewal_is_due(&self, now: EpochMs) -> bool {
-        validity_of(&self.lock().certificate)
-            .is_ok_and(|(not_before, not_after)| is_due(not_before, not_after, now))
+        matches!(
+            self.standing(now),
+            CertificateState::Expiring | CertificateState::Expired
+        )
+    }
+
+    /// How the certificate stands.
+    pub(super) fn standing(&self, now: EpochMs) -> CertificateState {
+        match validity_of(&self.lock().certificate) {
+            Ok((not_before, not_after)) => CertificateState::at(not_before, not_after, now),
+            // It was read when it was taken.
+            Err(_) => CertificateState::Expired,
+        }
     }
 
     /// A signing request for the same key.
@@ -77,30 +89,5 @@ impl Credentials {
     fn lock(&self) -> MutexGuard<'_, NodeIdentity> {
         // Nothing panics while holding it; the identity is whole at every moment.
         self.identity.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-fn is_due(not_before: EpochMs, not_after: EpochMs, now: EpochMs) -> bool {
-    let life = not_after.saturating_sub(not_before);
-    now >= not_before.saturating_add(life / 3 * 2)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_due;
-
-    #[test]
-    fn a_certificate_is_renewed_after_two_thirds_of_its_life() {
-        for (now, due) in [
-            (0, false),
-            (199, false),
-            (200, true),
-            (300, true),
-            (999, true),
-        ] {
-            assert_eq!(is_due(0, 300, now), due, "{now}");
-        }
-        assert!(!is_due(100, 400, 299));
-        assert!(is_due(100, 400, 300));
     }
 }

@@ -3,18 +3,19 @@
 
 use std::path::{Path, PathBuf};
 
-use rcgen::{CertificateParams, KeyPair, PKCS_ECDSA_P256_SHA256};
+use rcgen::{CertificateParams, CertificateSigningRequest, KeyPair, PKCS_ECDSA_P256_SHA256};
 use rustls::pki_types::PrivatePkcs8KeyDer;
 use serde::{Deserialize, Serialize};
 use tidings_protocol::digest::{hex, unhex};
+use tidings_protocol::session_api::CertificateIssued;
 use tidings_protocol::{HostName, NodeId};
 
 use super::tls::public_key_of;
 use crate::held_dir;
 use crate::private_files::{self, FileError};
 
-const KEY_FILE: &str = "node.key";
-const IDENTITY_FILE: &str = "node.json";
+pub(super) const KEY_FILE: &str = "node.key";
+pub(super) const IDENTITY_FILE: &str = "node.json";
 /// Keys and certificates are a few hundred bytes; the rest is names.
 const MAX_IDENTITY_BYTES: u64 = 64 * 1024;
 
@@ -74,6 +75,38 @@ struct Stored {
     authority: String,
 }
 
+impl Stored {
+    fn write(&self, path: &Path) -> Result<(), IdentityFileError> {
+        let content = serde_json::to_vec_pretty(self)
+            .map_err(|error| IdentityFileError::Key(error.to_string()))?;
+        private_files::replace(path, &content)?;
+        Ok(())
+    }
+}
+
+/// Writes what a node keeps beside its key, for whoever carries it there.
+pub(super) fn write_issued(
+    path: &Path,
+    issued: &CertificateIssued,
+) -> Result<(), IdentityFileError> {
+    Stored {
+        node_id: issued.node_id.clone(),
+        host_name: issued.host_name.clone(),
+        gateway: issued.gateway.clone(),
+        certificate: hex(&issued.certificate),
+        authority: hex(&issued.authority),
+    }
+    .write(path)
+}
+
+/// True for an error about the identity itself, and not about the key beside it.
+fn is_identity(error: &FileError) -> bool {
+    error
+        .path
+        .file_name()
+        .is_some_and(|name| name == IDENTITY_FILE)
+}
+
 impl NodeKey {
     /// Makes a new key.
     pub fn generate() -> Result<Self, IdentityFileError> {
@@ -87,15 +120,22 @@ impl NodeKey {
         match Self::load(dir) {
             Err(IdentityFileError::File(error)) if error.is_not_found() => {
                 let key = Self::generate()?;
-                held_dir::prepare(dir)?;
-                private_files::replace(&dir.join(KEY_FILE), key.0.serialize_pem().as_bytes())?;
+                key.save(dir)?;
                 Ok(key)
             }
             other => other,
         }
     }
 
-    fn load(dir: &Path) -> Result<Self, IdentityFileError> {
+    /// Keeps the key in `dir`, for its owner alone.
+    pub fn save(&self, dir: &Path) -> Result<(), IdentityFileError> {
+        held_dir::prepare(dir)?;
+        private_files::replace(&dir.join(KEY_FILE), self.0.serialize_pem().as_bytes())?;
+        Ok(())
+    }
+
+    /// The key of `dir`.
+    pub(super) fn load(dir: &Path) -> Result<Self, IdentityFileError> {
         let path = dir.join(KEY_FILE);
         let pem = private_files::read(&path, MAX_IDENTITY_BYTES)?;
         let damaged = |reason: String| IdentityFileError::Damaged {
@@ -115,7 +155,12 @@ impl NodeKey {
 
     /// The id of the node that holds this key.
     pub fn node_id(&self) -> NodeId {
-        NodeId::of_public_key(&rcgen::PublicKeyData::subject_public_key_info(&self.0))
+        NodeId::of_public_key(&self.public_key())
+    }
+
+    /// The public half, SubjectPublicKeyInfo (DER).
+    pub fn public_key(&self) -> Vec<u8> {
+        rcgen::PublicKeyData::subject_public_key_info(&self.0)
     }
 }
 
@@ -128,33 +173,49 @@ impl std::fmt::Debug for NodeKey {
 /// A PKCS #10 signing request (DER) that proves possession of `key`. It asks for nothing: of
 /// a request the gateway takes the key alone.
 pub fn signing_request(key: &NodeKey) -> Result<Vec<u8>, IdentityFileError> {
-    let request = CertificateParams::default()
+    Ok(request(key)?.der().to_vec())
+}
+
+/// The same as a PEM file, for whoever carries it.
+pub fn signing_request_pem(key: &NodeKey) -> Result<String, IdentityFileError> {
+    let pem = request(key)?.pem();
+    pem.map_err(|error| IdentityFileError::Key(error.to_string()))
+}
+
+fn request(key: &NodeKey) -> Result<CertificateSigningRequest, IdentityFileError> {
+    CertificateParams::default()
         .serialize_request(&key.0)
-        .map_err(|error| IdentityFileError::Key(error.to_string()))?;
-    Ok(request.der().to_vec())
+        .map_err(|error| IdentityFileError::Key(error.to_string()))
 }
 
 impl NodeIdentity {
     /// The identity stored in `dir`.
     pub fn load(dir: &Path) -> Result<Self, IdentityFileError> {
-        let path = dir.join(IDENTITY_FILE);
-        let content = match private_files::read(&path, MAX_IDENTITY_BYTES) {
-            Err(error) if error.is_not_found() => {
-                return Err(IdentityFileError::NotPaired {
+        match Self::read(&dir.join(IDENTITY_FILE), || NodeKey::load(dir)) {
+            Err(IdentityFileError::File(error)) if error.is_not_found() && is_identity(&error) => {
+                Err(IdentityFileError::NotPaired {
                     dir: dir.to_owned(),
-                });
+                })
             }
-            other => other?,
-        };
+            read => read,
+        }
+    }
+
+    /// The identity in the file at `path`, for this key.
+    pub(super) fn read(
+        path: &Path,
+        key: impl FnOnce() -> Result<NodeKey, IdentityFileError>,
+    ) -> Result<Self, IdentityFileError> {
+        let content = private_files::read(path, MAX_IDENTITY_BYTES)?;
         let damaged = |reason: &str| IdentityFileError::Damaged {
-            path: path.clone(),
+            path: path.to_owned(),
             reason: reason.to_owned(),
         };
         let stored: Stored =
             serde_json::from_slice(&content).map_err(|_| damaged("it is not what was written"))?;
         let bytes = |text: &str| unhex(text).ok_or_else(|| damaged("a certificate is no hex"));
         let identity = Self {
-            key: NodeKey::load(dir)?,
+            key: key()?,
             certificate: bytes(&stored.certificate)?,
             authority: bytes(&stored.authority)?,
             node_id: stored.node_id,
@@ -172,18 +233,15 @@ impl NodeIdentity {
 
     /// Stores the identity in `dir`; the key is there already.
     pub fn save(&self, dir: &Path) -> Result<(), IdentityFileError> {
-        let stored = Stored {
+        private_files::create_dir(dir)?;
+        Stored {
             node_id: self.node_id.clone(),
             host_name: self.host_name.clone(),
             gateway: self.gateway.clone(),
             certificate: hex(&self.certificate),
             authority: hex(&self.authority),
-        };
-        let content = serde_json::to_vec_pretty(&stored)
-            .map_err(|error| IdentityFileError::Key(error.to_string()))?;
-        private_files::create_dir(dir)?;
-        private_files::replace(&dir.join(IDENTITY_FILE), &content)?;
-        Ok(())
+        }
+        .write(&dir.join(IDENTITY_FILE))
     }
 
     /// Removes the identity and the key from `dir`: this machine is no node any more.

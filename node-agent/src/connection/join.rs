@@ -6,23 +6,24 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quinn::{Connection, Endpoint};
-use tidings_protocol::JoinLink;
+use quinn::{Connection, ConnectionError, Endpoint};
 use tidings_protocol::digest::sha256;
 use tidings_protocol::identity::GATEWAY_SERVER_NAME;
 use tidings_protocol::wire::Message;
 use tidings_protocol::wire::messages::{Join, Joined, Refused};
+use tidings_protocol::{EpochMs, JoinLink, NodeId};
 
 use super::identity::{IdentityFileError, NodeIdentity, NodeKey, signing_request};
-use super::tls::{TlsError, pairing, public_key_of};
+use super::tls::{TlsError, Trust, pairing, public_key_of};
 use super::transport::CONTROL_FRAME_BYTES;
+use super::trouble::{ClockTrouble, clock_trouble, is_unknown_authority};
 use crate::clock::Clock;
 use crate::framed::{self, StreamError};
 
 /// How long an address may take to answer: several round trips of a slow path.
 const CONNECT_DEADLINE: Duration = Duration::from_secs(6);
 /// How long the gateway may take to sign.
-const JOIN_DEADLINE: Duration = Duration::from_secs(10);
+pub(super) const JOIN_DEADLINE: Duration = Duration::from_secs(10);
 
 /// Why pairing failed.
 #[derive(Debug, thiserror::Error)]
@@ -50,6 +51,9 @@ pub enum JoinError {
         /// The address tried.
         address: String,
     },
+    /// The two machines do not agree on the time.
+    #[error(transparent)]
+    Clock(ClockTrouble),
     /// The gateway said no.
     #[error("the gateway refused: {}", .0.reason)]
     Refused(Refused),
@@ -62,7 +66,7 @@ pub enum JoinError {
         /// Its name.
         host_name: tidings_protocol::HostName,
         /// Its id.
-        node_id: tidings_protocol::NodeId,
+        node_id: NodeId,
     },
     /// The stream broke: trying again may help.
     #[error(transparent)]
@@ -95,7 +99,8 @@ pub async fn join(
     if let Ok(identity) = NodeIdentity::load(dir) {
         return Err(identity.into());
     }
-    let (endpoint, connection) = connect(link, clock).await?;
+    let trust = Trust::Pinned(link.ca_pin);
+    let (endpoint, connection) = connect(&link.address, trust, clock).await?;
     // The pin has been verified: only now is there a key, and only now is anything sent.
     let key = NodeKey::load_or_create(dir)?;
     let request = Message::Join(Join {
@@ -114,57 +119,63 @@ pub async fn join(
         Message::Refused(refused) => return Err(JoinError::Refused(refused)),
         _ => return Err(JoinError::Answer("it is of another kind")),
     };
-    check(&joined, &key, link)?;
-    let identity = NodeIdentity {
+    let identity = identity_of(joined, key, &link.ca_pin, link.address.clone())?;
+    identity.save(dir)?;
+    Ok(identity)
+}
+
+/// The identity that an answer makes. It must be about our key and from the authority that
+/// the gateway was known by.
+pub(super) fn identity_of(
+    joined: Joined,
+    key: NodeKey,
+    authority_pin: &[u8; 32],
+    gateway: String,
+) -> Result<NodeIdentity, JoinError> {
+    let (authority_key, _) = public_key_of(&joined.authority)?;
+    if sha256(&authority_key) != *authority_pin {
+        return Err(JoinError::Answer("its authority is not the pinned one"));
+    }
+    let (public_key, _) = public_key_of(&joined.certificate)?;
+    let certified = NodeId::of_public_key(&public_key);
+    if certified != key.node_id() || joined.node_id != certified {
+        return Err(JoinError::Answer("its certificate is for another key"));
+    }
+    Ok(NodeIdentity {
         key,
         certificate: joined.certificate,
         authority: joined.authority,
         node_id: joined.node_id,
         host_name: joined.host_name,
-        gateway: link.address.clone(),
-    };
-    identity.save(dir)?;
-    Ok(identity)
+        gateway,
+    })
 }
 
-/// The answer must be about our key and from the pinned authority.
-fn check(joined: &Joined, key: &NodeKey, link: &JoinLink) -> Result<(), JoinError> {
-    let (authority_key, _) = public_key_of(&joined.authority)?;
-    if sha256(&authority_key) != link.ca_pin {
-        return Err(JoinError::Answer("its authority is not the pinned one"));
-    }
-    let (public_key, _) = public_key_of(&joined.certificate)?;
-    let certified = tidings_protocol::NodeId::of_public_key(&public_key);
-    if certified != key.node_id() || joined.node_id != certified {
-        return Err(JoinError::Answer("its certificate is for another key"));
-    }
-    Ok(())
-}
-
-async fn connect(
-    link: &JoinLink,
+/// Connects to the gateway at `address`, `host:port`, to become one of its nodes.
+pub(super) async fn connect(
+    address: &str,
+    trust: Trust,
     clock: &Arc<dyn Clock>,
 ) -> Result<(Endpoint, Connection), JoinError> {
-    let config = pairing(link.ca_pin, clock)?;
-    let addresses = resolve(&link.address)
+    let config = pairing(trust, clock)?;
+    let addresses = resolve(address)
         .await
         .map_err(|source| JoinError::Resolve {
-            address: link.address.clone(),
+            address: address.to_owned(),
             source,
         })?;
-    let mut last = unreachable(&link.address, &"the name has no address");
-    for address in addresses {
-        let endpoint =
-            client_endpoint(address).map_err(|error| unreachable(&link.address, &error))?;
+    let mut last = unreachable(address, &"the name has no address");
+    for to in addresses {
+        let endpoint = client_endpoint(to).map_err(|error| unreachable(address, &error))?;
         let attempt = endpoint
-            .connect_with(config.clone(), address, GATEWAY_SERVER_NAME)
-            .map_err(|error| unreachable(&link.address, &error))?;
+            .connect_with(config.clone(), to, GATEWAY_SERVER_NAME)
+            .map_err(|error| unreachable(address, &error))?;
         match tokio::time::timeout(CONNECT_DEADLINE, attempt).await {
             Ok(Ok(connection)) => return Ok((endpoint, connection)),
-            Ok(Err(error)) => last = connect_error(&link.address, &error),
+            Ok(Err(error)) => last = connect_error(address, &error, clock.now()),
             Err(_) => {
                 last = unreachable(
-                    &link.address,
+                    address,
                     &"no answer in 6 s; is the gateway running, and is UDP let through to that port?",
                 );
             }
@@ -184,16 +195,15 @@ async fn ask(connection: &Connection, request: &Message) -> Result<Message, Join
         .ok_or(JoinError::Answer("the connection ended without one"))
 }
 
-fn connect_error(address: &str, error: &quinn::ConnectionError) -> JoinError {
-    // 0x100 + 48 is TLS's unknown_ca: our own verifier's word for a pin that does not match.
-    let unknown_ca = quinn::TransportErrorCode::crypto(48);
-    match error {
-        quinn::ConnectionError::TransportError(error) if error.code == unknown_ca => {
-            JoinError::WrongGateway {
-                address: address.to_owned(),
-            }
-        }
-        error => unreachable(address, error),
+fn connect_error(address: &str, error: &ConnectionError, now: EpochMs) -> JoinError {
+    if is_unknown_authority(error) {
+        return JoinError::WrongGateway {
+            address: address.to_owned(),
+        };
+    }
+    match clock_trouble(error, now) {
+        Some(trouble) => JoinError::Clock(trouble),
+        None => unreachable(address, error),
     }
 }
 

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use quinn::{Connection, RecvStream, SendStream};
-use tidings_protocol::Catalog;
 use tidings_protocol::report::Report;
 use tidings_protocol::session_api::{ApiError, ErrorType};
 use tidings_protocol::wire::messages::{Goaway, Hello, RefusalCode, Refused, Renew, Welcome};
 use tidings_protocol::wire::{
     FrameError, MAX_FRAME_BYTES, Message, OLDEST_PROTOCOL_VERSION, PROTOCOL_VERSION,
 };
+use tidings_protocol::{Catalog, EpochMs};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
@@ -69,11 +69,12 @@ pub(super) struct Session<'a> {
 }
 
 impl Session<'_> {
-    /// Runs the session until it ends. `welcomed` is called once the gateway has welcomed.
+    /// Runs the session until it ends. `welcomed` is called once the gateway has welcomed, with
+    /// what its clock shows.
     pub(super) async fn run(
         &self,
         hello: Hello,
-        welcomed: impl FnOnce(),
+        welcomed: impl FnOnce(EpochMs),
         stopped: &mut watch::Receiver<bool>,
     ) -> End {
         let greeting = tokio::time::timeout(WELCOME_DEADLINE, self.greet(hello));
@@ -84,7 +85,7 @@ impl Session<'_> {
             Ok(Ok((Message::Refused(refused), _))) => return self.refused(refused).await,
             Ok(Ok(_)) => return End::Lost("the gateway did not welcome".to_owned()),
         };
-        welcomed();
+        welcomed(welcome.gateway_time);
         self.serve(&welcome, control, stopped).await
     }
 
@@ -319,6 +320,10 @@ async fn answer_to(request: Message, follower: &Follower) -> Message {
         Message::CatalogPage(page) => Message::CatalogThreads(follower.catalog_page(page).await),
         Message::OpenThread(open) => match follower.open_thread(open).await {
             Ok(opened) => Message::ThreadOpened(Box::new(opened)),
+            Err(error) => Message::Failed(error),
+        },
+        Message::HistoryPage(page) => match follower.history(page).await {
+            Ok(items) => Message::HistoryItems(items),
             Err(error) => Message::Failed(error),
         },
         Message::Ping {} => Message::Pong {},

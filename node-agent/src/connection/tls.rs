@@ -73,13 +73,22 @@ impl TimeProvider for TlsTime {
     }
 }
 
-/// Configuration for pairing: the gateway is whoever holds the pinned authority.
+/// Whose word a joining machine takes for who the gateway is.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Trust {
+    /// The authority with this pin.
+    Pinned([u8; 32]),
+    /// Whichever authority the other side shows: people compare words over its key.
+    Shown,
+}
+
+/// Configuration for pairing.
 pub(super) fn pairing(
-    ca_pin: [u8; 32],
+    trust: Trust,
     clock: &Arc<dyn Clock>,
 ) -> Result<quinn::ClientConfig, TlsError> {
-    let verifier = Arc::new(PinVerifier {
-        ca_pin,
+    let verifier = Arc::new(PairingVerifier {
+        trust,
         provider: crypto_provider(),
     });
     let mut config =
@@ -93,7 +102,7 @@ pub(super) fn pairing(
 }
 
 /// Configuration of a paired node: the gateway's authority, and this node's certificate.
-pub(super) fn paired(
+pub fn paired(
     identity: &NodeIdentity,
     clock: &Arc<dyn Clock>,
 ) -> Result<quinn::ClientConfig, TlsError> {
@@ -119,23 +128,26 @@ fn quic(mut config: ClientConfig) -> Result<quinn::ClientConfig, TlsError> {
     Ok(config)
 }
 
-/// Accepts a server whose chain holds the authority with the pinned key, and whose leaf that
-/// authority signed for the gateway's logical name.
+/// Accepts a server whose chain holds a trusted authority, and whose leaf that authority
+/// signed for the gateway's logical name.
 #[derive(Debug)]
-struct PinVerifier {
-    ca_pin: [u8; 32],
+struct PairingVerifier {
+    trust: Trust,
     provider: Arc<CryptoProvider>,
 }
 
-impl PinVerifier {
-    fn pinned_verifier(
+impl PairingVerifier {
+    fn of_authority(
         &self,
         chain: &[CertificateDer<'_>],
     ) -> Result<Arc<WebPkiServerVerifier>, rustls::Error> {
-        let pinned = chain.iter().find(|certificate| {
-            public_key_of(certificate).is_ok_and(|(key, _)| sha256(&key) == self.ca_pin)
-        });
-        let Some(authority) = pinned else {
+        let authority = match self.trust {
+            Trust::Shown => chain.first(),
+            Trust::Pinned(pin) => chain.iter().find(|certificate| {
+                public_key_of(certificate).is_ok_and(|(key, _)| sha256(&key) == pin)
+            }),
+        };
+        let Some(authority) = authority else {
             return Err(CertificateError::UnknownIssuer.into());
         };
         let mut roots = RootCertStore::empty();
@@ -146,7 +158,7 @@ impl PinVerifier {
     }
 }
 
-impl ServerCertVerifier for PinVerifier {
+impl ServerCertVerifier for PairingVerifier {
     fn verify_server_cert(
         &self,
         leaf: &CertificateDer<'_>,
@@ -155,7 +167,7 @@ impl ServerCertVerifier for PinVerifier {
         ocsp: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        self.pinned_verifier(chain)?
+        self.of_authority(chain)?
             .verify_server_cert(leaf, chain, name, ocsp, now)
     }
 

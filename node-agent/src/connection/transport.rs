@@ -17,8 +17,9 @@ const IDLE_MS: u32 = 20_000;
 const STREAM_WINDOW: u32 = 256 * 1024;
 /// Unread bytes per connection: a frame on each of the four long-lived streams.
 const CONNECTION_WINDOW: u32 = 1024 * 1024;
-/// Streams the other side may have open at once: the long-lived ones and its requests.
-const STREAMS: u32 = 32;
+/// Streams the other side may have open at once: the long-lived ones, its requests, and
+/// those of its machine's programs.
+const STREAMS: u32 = 48;
 
 /// The round trip assumed before one is measured: lost first packets are sent again after
 /// three of these, not after the second that the standard's cautious default makes of it.

@@ -7,9 +7,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use tidings_protocol::report::MAX_PATH_BYTES;
-use tidings_protocol::session_api::{ApiError, ErrorType};
+use tidings_protocol::session_api::{ApiError, ErrorType, HistoryItems};
 use tidings_protocol::wire::messages::{
-    CatalogPage, CatalogThreads, MAX_CATALOG_PAGE, OpenThread, Thread, ThreadOpened,
+    CatalogPage, CatalogThreads, HistoryPage, MAX_CATALOG_PAGE, OpenThread, Thread, ThreadOpened,
 };
 use tidings_protocol::{Catalog, EpochMs, ThreadId};
 
@@ -17,6 +17,7 @@ use super::files::{name_has_thread, thread_in_name};
 use super::header::thread_in_header;
 use super::places::RootPlaces;
 use super::walk::{Step, walk};
+use crate::history;
 use crate::tail::{self, FirstPrompt, Places, TailError, ThreadHead};
 
 /// How large a page may become, encoded: a frame has 256 KiB, and a row's cost is an
@@ -95,6 +96,13 @@ pub fn open(
     let (marker, head) = opened.map_err(|error| cannot_open(&error))?;
     let thread = thread_row(thread_id.clone(), &found, Some(head));
     Ok(ThreadOpened { thread, marker })
+}
+
+/// A part of a thread's conversation. Blocks while it reads.
+pub fn history(places: &RootPlaces, wanted: &HistoryPage) -> Result<HistoryItems, ApiError> {
+    let (catalog, thread) = (wanted.catalog, &wanted.thread_id);
+    let found = find(places, catalog, thread).ok_or_else(|| not_found(places, catalog, thread))?;
+    history::page_inside(&found.path, places, wanted).map_err(|error| cannot_open(&error))
 }
 
 /// The newest file that is this thread: by its name if one is, else by its header.
@@ -222,8 +230,7 @@ fn row(
     };
     let title = head
         .as_mut()
-        .and_then(|head| head.title.take().or(head.first_prompt.take()))
-        .filter(|_| prompt == FirstPrompt::Show);
+        .and_then(|head| head.title.take().or(head.first_prompt.take()));
     Some(Thread {
         title: title.as_deref().and_then(one_line),
         ..thread_row(thread, found, head)
@@ -368,6 +375,54 @@ mod tests {
             ..page(0, 10)
         };
         assert_eq!(scratch.ids(&only), (expected[2..].to_vec(), false));
+    }
+
+    #[test]
+    fn a_title_is_the_programs_own_and_a_prompt_only_where_it_was_asked_for() {
+        let scratch = Scratch::new();
+        let said = r#""message":{"role":"user","content":"a secret wish"}"#;
+        let claude = format!("{{\"type\":\"user\",\"uuid\":\"1\",\"cwd\":\"/c\",{said}}}\n");
+        let own = "{\"type\":\"ai-title\",\"aiTitle\":\"Claude's\"}\n";
+        scratch.write("claude/p/a.jsonl", 60, &(claude.clone() + own));
+        scratch.write("claude/p/b.jsonl", 50, &claude);
+        let meta = r#"{"type":"session_meta","payload":{"id":"c","cwd":"/x"}}"#;
+        let codex = format!(
+            "{meta}\n{}\n",
+            r#"{"type":"event_msg","payload":{"type":"user_message","message":"a secret wish"}}"#
+        );
+        let own = r#"{"type":"event_msg","payload":{"type":"thread_name_updated","thread_name":"Codex's"}}"#;
+        scratch.write(
+            &format!("codex/rollout-1-{UUID}1.jsonl"),
+            40,
+            &(codex.clone() + own + "\n"),
+        );
+        scratch.write(
+            &format!("codex/rollout-1-{UUID}2.jsonl"),
+            30,
+            &codex.replace("\"c\"", "\"d\""),
+        );
+        let pi = openclaw("e") + &format!("{{\"type\":\"message\",{said}}}\n");
+        let own = "{\"type\":\"session_info\",\"name\":\"Pi's\"}\n";
+        scratch.write("openclaw/e.jsonl", 20, &(pi.clone() + own));
+        scratch.write("openclaw/f.jsonl", 10, &pi.replace("\"e\"", "\"f\""));
+        let titles = |titles| {
+            let asked = CatalogPage {
+                titles,
+                ..page(0, 10)
+            };
+            let listed = list(&scratch.places, &asked).threads.into_iter();
+            listed.map(|row| row.title).collect::<Vec<_>>()
+        };
+        let some = |title: &str| Some(title.to_owned());
+        let own = ["Claude's", "Codex's", "Pi's"].map(some);
+        let [claude, codex, pi] = own;
+        assert_eq!(
+            titles(false),
+            [claude.clone(), None, codex.clone(), None, pi.clone(), None]
+        );
+        let wish = some("a secret wish");
+        let all = [claude, wish.clone(), codex, wish.clone(), pi, wish];
+        assert_eq!(titles(true), all);
     }
 
     #[test]

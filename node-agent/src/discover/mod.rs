@@ -5,7 +5,9 @@ pub mod files;
 mod header;
 mod places;
 pub mod roots;
+mod seen;
 pub(crate) mod walk;
 
 pub use places::RootPlaces;
 pub use roots::{Root, RootArgument, RootError, RootSet, Surroundings};
+pub use seen::SEEN_FILE;

@@ -1,6 +1,5 @@
 //! What a tailer may know about the directories around its file.
 
-use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
@@ -15,17 +14,12 @@ use tidings_protocol::{Catalog, ThreadId};
 
 use super::files::{name_has_thread, thread_in_name};
 use super::roots::{Root, RootSet};
+use super::seen::{Identity, SeenDirectories};
 use super::walk::{Step, walk};
 use crate::tail::Places;
 
 /// How many places a moved file is looked for in, at most: each is opened and compared.
 const MAX_CANDIDATES: usize = 16;
-/// How many directories are remembered as last seen: one per root, or per agent under
-/// [`super::files::Layout::Agents`]. Beyond that nothing in them is ever said to be gone.
-const MAX_SEEN: usize = 4096;
-
-/// Device and inode: what makes a directory the same directory.
-type Identity = (u64, u64);
 
 /// The directories of a set of roots.
 #[derive(Debug)]
@@ -34,7 +28,7 @@ pub struct RootPlaces {
     /// Roots that do not answer: nobody walks into them.
     hung: Vec<AtomicBool>,
     /// What each directory was when a followed file was last found in it.
-    seen: Mutex<HashMap<PathBuf, Identity>>,
+    seen: Mutex<SeenDirectories>,
     /// The roots with all links resolved, where known.
     resolved: Mutex<Vec<Option<PathBuf>>>,
 }
@@ -43,11 +37,21 @@ impl RootPlaces {
     /// The directories of `roots`; no followed file has been seen in any.
     #[must_use]
     pub fn new(roots: Arc<RootSet>) -> Self {
+        Self::with(roots, SeenDirectories::default())
+    }
+
+    /// The same, with what an agent before this one has seen, as `file` remembers it.
+    #[must_use]
+    pub fn remembering(roots: Arc<RootSet>, file: PathBuf) -> Self {
+        Self::with(roots, SeenDirectories::remembered_in(file))
+    }
+
+    fn with(roots: Arc<RootSet>, seen: SeenDirectories) -> Self {
         let count = roots.all().len();
         Self {
             roots,
             hung: (0..count).map(|_| AtomicBool::new(false)).collect(),
-            seen: Mutex::default(),
+            seen: Mutex::new(seen),
             resolved: Mutex::new(vec![None; count]),
         }
     }
@@ -93,18 +97,18 @@ impl RootPlaces {
         Some(root.path.join(parts.collect::<PathBuf>()))
     }
 
-    /// True when every root of the catalog can be searched. One that is absent counts as
-    /// searched as long as no followed file was ever seen in it.
+    /// True when every directory of every root of the catalog can be searched. A root that is
+    /// absent counts as searched as long as no followed file was ever seen in it.
     fn can_search_everywhere(&self, catalog: Catalog) -> bool {
         let (roots, silent) = self.within_reach(catalog);
         !silent
             && roots
                 .into_iter()
                 .all(|root| match fs::read_dir(&root.path) {
-                    Ok(_) => true,
+                    Ok(_) => is_readable_throughout(root),
                     Err(error) => {
                         error.kind() == io::ErrorKind::NotFound
-                            && !self.seen().keys().any(|seen| seen.starts_with(&root.path))
+                            && !self.seen().any_below(&root.path)
                     }
                 })
     }
@@ -134,7 +138,7 @@ impl RootPlaces {
         }
     }
 
-    fn seen(&self) -> MutexGuard<'_, HashMap<PathBuf, Identity>> {
+    fn seen(&self) -> MutexGuard<'_, SeenDirectories> {
         lock(&self.seen)
     }
 }
@@ -187,7 +191,7 @@ impl Places for RootPlaces {
         let Some(directory) = self.directory_of(catalog, path) else {
             return false;
         };
-        let Some(last_seen) = self.seen().get(&directory).copied() else {
+        let Some(last_seen) = self.seen().get(&directory) else {
             return false;
         };
         self.can_search_everywhere(catalog)
@@ -200,10 +204,7 @@ impl Places for RootPlaces {
             return;
         };
         if let Some(identity) = identity(&directory) {
-            let mut seen = self.seen();
-            if seen.len() < MAX_SEEN || seen.contains_key(&directory) {
-                seen.insert(directory, identity);
-            }
+            self.seen().found(directory, identity);
         }
     }
 
@@ -219,6 +220,17 @@ impl Places for RootPlaces {
             .into_iter()
             .any(|root| is_archived(root, path) || holds_compressed(root, thread))
     }
+}
+
+/// False when something below the root cannot be read: anything may stand there.
+fn is_readable_throughout(root: &Root) -> bool {
+    let end = walk(root, &root.path, &mut |step| match step {
+        Step::Unreadable(_, error) if error.kind() != io::ErrorKind::NotFound => {
+            ControlFlow::Break(())
+        }
+        _ => ControlFlow::Continue(()),
+    });
+    end.is_continue()
 }
 
 /// Codex archives by moving a file, under its name, to a directory beside `sessions`; that

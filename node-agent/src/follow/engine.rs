@@ -34,6 +34,8 @@ pub(super) struct Engine {
     /// How many connections there have been.
     sessions: u64,
     pub(super) slots: Slots,
+    /// After how long a reading is given up for now.
+    hang_limit: Duration,
     /// Links to be read: what something happened to goes first.
     urgent: Line,
     swept: Line,
@@ -81,7 +83,7 @@ enum Course {
 }
 
 impl Engine {
-    pub(super) fn new(roots: Arc<RootSet>, readers: usize) -> Self {
+    pub(super) fn new(roots: Arc<RootSet>, readers: usize, hang_limit: Duration) -> Self {
         Self {
             answers: vec![Answer::Timely; roots.all().len()],
             roots,
@@ -90,6 +92,7 @@ impl Engine {
             session: None,
             sessions: 0,
             slots: Slots::new(readers),
+            hang_limit,
             urgent: Line::default(),
             swept: Line::default(),
             parked: HashMap::new(),
@@ -242,8 +245,16 @@ impl Engine {
         }
     }
 
-    /// Lines up the links whose alarm has gone off.
+    /// Lines up the links whose alarm has gone off, and those whose reading is overdue.
     pub(super) fn wake(&mut self, now: Duration) {
+        for (read, reading) in self.slots.overdue(now, self.hang_limit) {
+            if let Some(followed) = self.links.get_mut(&reading.link)
+                && followed.reading == Some(read)
+            {
+                followed.life.reading_is_overdue(now);
+                self.settle(reading.link, Urgency::Now, now);
+            }
+        }
         while let Some(link) = self.alarms.pop(now) {
             self.settle(link, Urgency::Now, now);
         }
@@ -318,7 +329,9 @@ impl Engine {
     pub(super) fn wake_at(&self, now: Duration) -> Option<Duration> {
         let reads_wait = !self.urgent.is_empty() || !self.swept.is_empty();
         let room_at = self.slots.next_slow_at(now).filter(|_| reads_wait);
-        [self.alarms.next_at(), room_at].into_iter().flatten().min()
+        let overdue_at = self.slots.next_overdue_at(now, self.hang_limit);
+        let at = [self.alarms.next_at(), room_at, overdue_at];
+        at.into_iter().flatten().min()
     }
 
     /// The node agent is about to stop: what is known is reported, nothing more is read.

@@ -22,9 +22,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidings_protocol::report::{Link, LinkId, Report, ReportAnswer};
-use tidings_protocol::session_api::{ApiError, ErrorType, NodeLinkStatus, RootStatus};
+use tidings_protocol::session_api::{
+    ApiError, ErrorType, HistoryItems, NodeLinkStatus, RootStatus,
+};
 use tidings_protocol::wire::messages::{
-    CatalogPage, CatalogThreads, OpenThread, Presence, ThreadOpened,
+    CatalogPage, CatalogThreads, HistoryPage, OpenThread, Presence, ThreadOpened,
 };
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
@@ -58,6 +60,9 @@ pub struct FollowerOptions {
     pub roots: RootSet,
     /// The time.
     pub clock: Arc<dyn Clock>,
+    /// Where it is remembered which directories were seen; nowhere, where there is no next
+    /// agent.
+    pub seen_file: Option<PathBuf>,
     /// How many files are read at once; more while some are slow.
     pub readers: usize,
 }
@@ -94,13 +99,17 @@ impl Follower {
         let FollowerOptions {
             roots,
             clock,
+            seen_file,
             readers,
         } = options;
         let roots = Arc::new(roots);
         let watcher = Watcher::start(&roots, clock.clone(), timing.hang_limit);
-        let places = Arc::new(RootPlaces::new(roots.clone()));
+        let places = Arc::new(match seen_file {
+            Some(file) => RootPlaces::remembering(roots.clone(), file),
+            None => RootPlaces::new(roots.clone()),
+        });
         let shared = Arc::new(Shared::new(
-            Engine::new(roots, readers),
+            Engine::new(roots, readers, timing.hang_limit),
             watcher,
             places.clone(),
             wrap(places),
@@ -199,6 +208,17 @@ impl Follower {
         let opened = self.ask(move || catalog::open(&places, clock.now(), &wanted));
         opened.await.unwrap_or_else(|| {
             let message = "the node agent could not open the thread";
+            Err(ApiError::new(ErrorType::Internal, message)
+                .with_hint("its log says why; if it is about to stop, try again"))
+        })
+    }
+
+    /// A part of a thread's conversation.
+    pub async fn history(&self, wanted: HistoryPage) -> Result<HistoryItems, ApiError> {
+        let places = self.shared().roots.clone();
+        let read = self.ask(move || catalog::history(&places, &wanted)).await;
+        read.unwrap_or_else(|| {
+            let message = "the node agent could not read the thread";
             Err(ApiError::new(ErrorType::Internal, message)
                 .with_hint("its log says why; if it is about to stop, try again"))
         })

@@ -82,15 +82,22 @@ impl Slots {
     }
 
     /// The readings that have taken longer than `limit`, the longest first.
-    pub(super) fn overdue(&self, now: Duration, limit: Duration) -> Vec<Reading> {
-        let mut overdue: Vec<Reading> = self
+    pub(super) fn overdue(&self, now: Duration, limit: Duration) -> Vec<(ReadId, Reading)> {
+        let mut overdue: Vec<(ReadId, Reading)> = self
             .under_way
-            .values()
-            .filter(|reading| now.saturating_sub(reading.since) > limit)
-            .copied()
+            .iter()
+            .filter(|(_, reading)| now.saturating_sub(reading.since) > limit)
+            .map(|(id, reading)| (*id, *reading))
             .collect();
-        overdue.sort_by_key(|reading| (reading.since, reading.link));
+        overdue.sort_by_key(|(_, reading)| (reading.since, reading.link));
         overdue
+    }
+
+    /// When the next reading will have taken longer than `limit`, should it not end before.
+    pub(super) fn next_overdue_at(&self, now: Duration, limit: Duration) -> Option<Duration> {
+        let overdue_at = |reading: &Reading| reading.since + limit + Duration::from_millis(1);
+        let overdue_at = self.under_way.values().map(overdue_at);
+        overdue_at.filter(|at| *at > now).min()
     }
 
     fn slow(&self, now: Duration) -> impl Iterator<Item = &Reading> {
@@ -141,8 +148,12 @@ mod tests {
         for (link, since) in [(1, 5), (2, 3), (3, 50)] {
             slots.begin(LinkId(link), None, Duration::from_secs(since));
         }
-        let overdue = slots.overdue(Duration::from_mins(1), Duration::from_secs(45));
-        let links: Vec<u64> = overdue.iter().map(|reading| reading.link.0).collect();
+        let (now, limit) = (Duration::from_mins(1), Duration::from_secs(45));
+        let overdue = slots.overdue(now, limit);
+        let links: Vec<u64> = overdue.iter().map(|(_, reading)| reading.link.0).collect();
         assert_eq!(links, [2, 1]);
+        let next = slots.next_overdue_at(now, limit).expect("the third");
+        assert_eq!(slots.overdue(next, limit).len(), 3);
+        assert_eq!(slots.next_overdue_at(next, limit), None);
     }
 }

@@ -81,12 +81,12 @@ pub(super) fn warnings(
     now: Duration,
     hang_limit: Duration,
 ) -> Vec<String> {
-    let of_roots = views.iter().filter_map(|view| view.warning.clone());
+    let of_roots = views.iter().flat_map(|view| view.warnings.clone());
     let of_reads = engine
         .slots
         .overdue(now, hang_limit)
         .into_iter()
-        .filter_map(|reading| {
+        .filter_map(|(_, reading)| {
             let followed = engine.links.get(&reading.link)?;
             Some(format!(
                 "reading {} has not come back for {} s; the thread is skipped until it does",

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use tidings_protocol::Marker;
-use tidings_protocol::report::{Activity, Inconclusive, Outcome};
+use tidings_protocol::report::{Activity, Outcome};
 
 use crate::tail::Page;
 
@@ -33,18 +33,6 @@ pub(super) enum Urgency {
     AtOnce,
     /// They ride on the next report.
     CanWait,
-}
-
-/// What the gateway was last told, as far as it has answered.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum Said {
-    /// That the file is there, or nothing yet.
-    #[default]
-    There,
-    /// That it is gone.
-    Missing,
-    /// That nothing can be said, and why.
-    Inconclusive(Inconclusive),
 }
 
 impl Findings {
@@ -89,16 +77,6 @@ impl Findings {
             Duration::ZERO
         } else {
             self.since + QUIET_INTERVAL
-        }
-    }
-}
-
-impl Said {
-    pub(super) fn by(outcome: &Outcome) -> Self {
-        match outcome {
-            Outcome::Activity(_) | Outcome::Quiet => Self::There,
-            Outcome::Missing => Self::Missing,
-            Outcome::Inconclusive(reason) => Self::Inconclusive(*reason),
         }
     }
 }

@@ -15,9 +15,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use tidings_protocol::Marker;
-use tidings_protocol::report::{Inconclusive, Link, LinkId, Outcome, Report, ReportVerdict};
+use tidings_protocol::report::{Inconclusive, Link, LinkId, Look, Outcome, Report, ReportVerdict};
 
-use self::findings::{Findings, Said, Urgency, travelling};
+use self::findings::{Findings, Urgency, travelling};
 use crate::tail::{Page, Reading};
 
 pub use findings::{QUIET_BYTES, QUIET_INTERVAL};
@@ -46,7 +46,11 @@ pub struct LinkLife {
     findings: Option<Findings>,
     /// The tailer must go on from what is acknowledged before it reads.
     rewind: bool,
-    said: Said,
+    /// What the gateway was last told of the file, as far as it has answered.
+    said: Look,
+    /// A reading that did not come back in time; the link goes on without it. Its file is
+    /// not read again before.
+    overdue: Option<ReadResult>,
     /// How many reports in a row were rejected.
     rejections: u32,
     look_again_at: Option<Duration>,
@@ -85,7 +89,7 @@ enum ReadResult {
 struct Sent {
     marker: Marker,
     path: String,
-    said: Said,
+    said: Look,
 }
 
 /// What a link needs next.
@@ -131,7 +135,8 @@ impl LinkLife {
             dirty: true,
             findings: None,
             rewind: false,
-            said: Said::There,
+            said: link.last_look,
+            overdue: None,
             rejections: 0,
             look_again_at: None,
             missing_again_at: None,
@@ -157,6 +162,9 @@ impl LinkLife {
         }
         if self.contact == Contact::Ending {
             return Want::Wait(None);
+        }
+        if self.overdue.is_some() {
+            return Want::Wait(due_at);
         }
         let again_at = [self.look_again_at, self.missing_again_at];
         if self.dirty || again_at.into_iter().flatten().any(|at| at <= now) {
@@ -186,10 +194,9 @@ impl LinkLife {
 
     /// The file has been read.
     pub fn read(&mut self, reading: Reading, now: Duration) {
-        let Work::Reading { result } = self.work else {
+        let Some(result) = self.came_back() else {
             return;
         };
-        self.work = Work::Rest;
         if result == ReadResult::Discarded {
             self.start_over();
             return;
@@ -203,15 +210,24 @@ impl LinkLife {
 
     /// Reading ended without a result, and the tailer with it: a new one is needed.
     pub fn reading_failed(&mut self, now: Duration) {
-        let Work::Reading { result } = self.work else {
+        let Some(result) = self.came_back() else {
             return;
         };
-        self.work = Work::Rest;
         self.start_over();
         if result == ReadResult::Counts {
             // Not at once: what failed now would only fail again.
             self.dirty = false;
             self.learnt_nothing(Inconclusive::ReadFailed, now);
+        }
+    }
+
+    /// The reading has not come back in time: the gateway is told, and should it come back
+    /// after all, it counts like any other.
+    pub fn reading_is_overdue(&mut self, now: Duration) {
+        if let Work::Reading { result } = self.work {
+            self.work = Work::Rest;
+            self.overdue = Some(result);
+            self.learnt_nothing(Inconclusive::TimedOut, now);
         }
     }
 
@@ -221,7 +237,7 @@ impl LinkLife {
         self.work = Work::Reporting(Box::new(Sent {
             marker: findings.marker.clone(),
             path: findings.path.clone(),
-            said: Said::by(&findings.outcome),
+            said: Look::by(&findings.outcome),
         }));
         Some(Report {
             link: self.link,
@@ -299,6 +315,8 @@ impl LinkLife {
     pub fn echo_changed(&mut self) {
         if let Work::Reading { result } = &mut self.work {
             *result = ReadResult::Discarded;
+        } else if let Some(result) = &mut self.overdue {
+            *result = ReadResult::Discarded;
         } else if self.has_urgent_findings() {
             self.start_over();
         }
@@ -339,15 +357,17 @@ impl LinkLife {
         let at_rest = matches!(self.work, Work::Rest);
         self.contact == Contact::Away
             || !at_rest
+            || self.overdue.is_some()
             || self.dirty
             || self.look_again_at.is_some()
-            || self.said != Said::There
+            || self.said != Look::Good
             || self.has_urgent_findings()
     }
 
     /// `idle`, `reading`, `reporting` or `blocked`.
     pub fn state(&self) -> &'static str {
         match self.work {
+            Work::Rest if self.overdue.is_some() => "reading",
             Work::Rest => "idle",
             Work::Reading { .. } => "reading",
             Work::Reporting(_) => "reporting",
@@ -364,7 +384,7 @@ impl LinkLife {
         let moved_on = page.marker != *tip || path != known_path || page.unclassified > 0;
         let mut found = Findings::of_page(page, path, now);
         if found.urgency == Urgency::CanWait {
-            if self.said != Said::There {
+            if self.told() != Look::Good {
                 found.urgency = Urgency::AtOnce;
             } else if !moved_on {
                 return;
@@ -382,7 +402,7 @@ impl LinkLife {
     }
 
     fn learnt_nothing(&mut self, reason: Inconclusive, now: Duration) {
-        if self.said != Said::Inconclusive(reason) {
+        if self.told() != Look::Inconclusive(reason) {
             self.found_no_file(Outcome::Inconclusive(reason), now);
         }
     }
@@ -399,6 +419,25 @@ impl LinkLife {
             urgency: Urgency::AtOnce,
         };
         self.findings = Some(found.after(self.findings.take()));
+    }
+
+    /// The reading that is back, in time or not.
+    fn came_back(&mut self) -> Option<ReadResult> {
+        if let Work::Reading { result } = self.work {
+            self.work = Work::Rest;
+            return Some(result);
+        }
+        self.overdue.take()
+    }
+
+    /// What the gateway knows of the file once everything is told that was found.
+    fn told(&self) -> Look {
+        let found = self.findings.as_ref().map(|found| Look::by(&found.outcome));
+        match (found.filter(|look| *look != Look::Good), &self.work) {
+            (Some(look), _) => look,
+            (None, Work::Reporting(sent)) => sent.said,
+            (None, _) => self.said,
+        }
     }
 
     fn has_urgent_findings(&self) -> bool {
@@ -427,7 +466,7 @@ impl LinkLife {
             self.path = sent.path;
             self.said = sent.said;
             self.rejections = 0;
-            if sent.said == Said::Missing {
+            if sent.said == Look::Missing {
                 // However long the report was on its way: the gateway counts from here.
                 self.missing_again_at = Some(now + MISSING_INTERVAL);
             }
@@ -449,6 +488,7 @@ impl LinkLife {
         self.revision = link.revision;
         self.acknowledged = link.marker;
         self.path = link.path;
+        self.said = link.last_look;
         if let Work::Reading { result } = &mut self.work {
             *result = ReadResult::Discarded;
         }
@@ -461,5 +501,8 @@ impl LinkLife {
         self.rewind = true;
         self.dirty = true;
         self.look_again_at = None;
+        if let Some(result) = &mut self.overdue {
+            *result = ReadResult::Discarded;
+        }
     }
 }

@@ -1,5 +1,5 @@
 //! A link's life against a model gateway, under any order of appends, answers, losses and
-//! reconnects: no turn is lost and none is recorded twice.
+//! reconnects: no turn is lost, none is recorded twice, and no miss stands for ever.
 
 use std::collections::VecDeque;
 
@@ -20,8 +20,10 @@ enum Step {
     Dirty,
     /// The file is read, if the link wants it.
     BeginReading,
+    /// It takes longer than anybody waits.
+    Overdue,
     /// The reading comes back.
-    EndReading(Look),
+    EndReading(Seen),
     /// The report goes out, if the link wants it.
     Send,
     /// The gateway takes the report.
@@ -32,7 +34,7 @@ enum Step {
     Disconnect,
     /// A new one names the link.
     Reconnect,
-    /// The gateway sends the link as it is now, for an echo.
+    /// The gateway hands out a text, and sends the link as it is now.
     Deliver,
     /// That arrives.
     Update,
@@ -42,7 +44,7 @@ enum Step {
 }
 
 #[derive(Debug, Clone)]
-enum Look {
+enum Seen {
     Page,
     Missing,
     Inconclusive(Inconclusive),
@@ -65,6 +67,7 @@ struct Gateway {
     revision: u64,
     offset: usize,
     recorded: Vec<usize>,
+    last_look: Look,
 }
 
 struct World {
@@ -87,6 +90,7 @@ impl World {
             revision: 1,
             offset: 0,
             recorded: Vec::new(),
+            last_look: Look::Good,
         };
         Self {
             now: Duration::ZERO,
@@ -107,7 +111,8 @@ impl World {
             Step::Append(lines) => self.lines.extend(lines),
             Step::Dirty => self.life.dirtied(),
             Step::BeginReading => self.begin_reading(),
-            Step::EndReading(look) => self.end_reading(&look),
+            Step::Overdue => self.life.reading_is_overdue(self.now),
+            Step::EndReading(seen) => self.end_reading(&seen),
             Step::Send => self.send(),
             Step::Take(taking) => self.take(&taking),
             Step::Answer => {
@@ -130,6 +135,8 @@ impl World {
                 }
             }
             Step::Deliver => {
+                // What was judged without knowing of it is not recorded.
+                self.gateway.revision += 1;
                 if self.connected {
                     self.updates.push_back((Why::Delivery, self.gateway.link()));
                 }
@@ -161,22 +168,22 @@ impl World {
         }
     }
 
-    fn end_reading(&mut self, look: &Look) {
+    fn end_reading(&mut self, seen: &Seen) {
         if self.tailer.is_some() {
             return;
         }
         let (from, now) = (self.away, self.now);
         self.tailer = Some(from);
-        match look {
-            Look::Page => {
+        match seen {
+            Seen::Page => {
                 let end = (from + PAGE_LINES).min(self.lines.len());
                 self.tailer = Some(end);
                 let page = page(&self.lines, from, end);
                 self.life.read(Reading::Page(page), now);
             }
-            Look::Missing => self.life.read(Reading::Missing, now),
-            Look::Inconclusive(reason) => self.life.read(Reading::Inconclusive(*reason), now),
-            Look::Failed => {
+            Seen::Missing => self.life.read(Reading::Missing, now),
+            Seen::Inconclusive(reason) => self.life.read(Reading::Inconclusive(*reason), now),
+            Seen::Failed => {
                 // The new tailer begins somewhere else altogether.
                 self.tailer = Some(0);
                 self.life.reading_failed(now);
@@ -219,6 +226,7 @@ impl World {
             let expected = humans(&self.lines, self.gateway.offset, end);
             assert_eq!(told, expected, "what a report tells is what it covers");
             self.gateway.record(&self.lines, end);
+            self.gateway.last_look = Look::by(&report.outcome);
             ReportVerdict::Applied {
                 revision: self.gateway.revision,
             }
@@ -239,7 +247,7 @@ impl World {
                 self.step(Step::Update);
             }
             self.begin_reading();
-            self.end_reading(&Look::Page);
+            self.end_reading(&Seen::Page);
             self.send();
             self.take(&Taking::Apply);
             self.step(Step::Answer);
@@ -263,6 +271,7 @@ impl Gateway {
             path: "/t.jsonl".to_owned(),
             marker: marker(self.offset),
             echo: Echo::default(),
+            last_look: self.last_look,
         }
     }
 
@@ -309,19 +318,20 @@ fn page(lines: &[bool], from: usize, end: usize) -> Page {
 }
 
 fn any_step() -> impl Strategy<Value = Step> {
-    let look = prop_oneof![
-        8 => Just(Look::Page),
-        1 => Just(Look::Missing),
-        1 => Just(Look::Inconclusive(Inconclusive::RootUnavailable)),
-        1 => Just(Look::Inconclusive(Inconclusive::PermissionDenied)),
-        1 => Just(Look::Failed),
+    let seen = prop_oneof![
+        8 => Just(Seen::Page),
+        1 => Just(Seen::Missing),
+        1 => Just(Seen::Inconclusive(Inconclusive::RootUnavailable)),
+        1 => Just(Seen::Inconclusive(Inconclusive::PermissionDenied)),
+        1 => Just(Seen::Failed),
     ];
     let taking = prop_oneof![5 => Just(Taking::Apply), 1 => Just(Taking::Reject)];
     prop_oneof![
         4 => prop::collection::vec(any::<bool>(), 0..8).prop_map(Step::Append),
         3 => Just(Step::Dirty),
         8 => Just(Step::BeginReading),
-        8 => look.prop_map(Step::EndReading),
+        1 => Just(Step::Overdue),
+        8 => seen.prop_map(Step::EndReading),
         8 => Just(Step::Send),
         8 => taking.prop_map(Step::Take),
         8 => Just(Step::Answer),
@@ -347,6 +357,7 @@ proptest! {
         let everything = humans(&world.lines, 0, world.lines.len());
         prop_assert_eq!(&world.gateway.recorded, &everything);
         prop_assert_eq!(world.gateway.offset, world.lines.len(), "quiet progress too");
+        prop_assert_eq!(world.gateway.last_look, Look::Good);
         prop_assert!(!world.life.is_pending());
         // And then there is silence.
         let revision = world.gateway.revision;

@@ -1,6 +1,8 @@
 //! The local socket: how programs on this machine talk to gateway and node agent.
 
 mod node;
+mod relay;
+pub mod replies;
 pub mod socket;
 
 pub use node::NodeResponder;

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidings_protocol::session_api::{ApiError, ErrorType, Reply, Request, SignalsQuery};
+use tidings_protocol::session_api::{ApiError, Call, ErrorType, Introduction, Reply, Said};
 use tidings_protocol::wire::frame::encode;
 use tidings_protocol::wire::{FrameError, MAX_FRAME_BYTES};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
@@ -54,20 +54,11 @@ pub enum SocketError {
 
 /// Who answers the requests of a socket.
 pub trait Responder: Send + Sync + 'static {
-    /// The reply to a request.
-    fn answer(&self, request: Request) -> impl Future<Output = Reply> + Send;
+    /// The reply to a call.
+    fn answer(&self, call: Call) -> impl Future<Output = Reply> + Send;
 
-    /// Replies to a request for a stream, one after the other, until the receiver is dropped.
-    fn follow(&self, stream: Follow) -> mpsc::Receiver<Reply>;
-}
-
-/// A request that is answered again and again.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Follow {
-    /// The log, as `signals_follow` asks for it.
-    Signals(SignalsQuery),
-    /// The wakes.
-    Wakes,
+    /// Replies to a call for a stream, one after the other, until the receiver is dropped.
+    fn follow(&self, call: Call) -> mpsc::Receiver<Reply>;
 }
 
 /// Opens the socket. Whoever calls holds the lock of the state directory, so a socket that
@@ -152,18 +143,25 @@ async fn serve_connection<R: Responder>(
         );
         return framed::write(&mut send, &Reply::Error(error)).await;
     }
+    let mut caller = None;
     loop {
-        let request = timeout(PATIENCE, framed::read(&mut receive, MAX_FRAME_BYTES)).await;
-        let reply = match request.unwrap_or(Ok(None)) {
+        let said = timeout(PATIENCE, next_said(&mut receive)).await;
+        let reply = match said.unwrap_or(Ok(None)) {
             Ok(None) => return Ok(()),
-            Ok(Some(Request::SignalsFollow(query))) => {
-                let replies = responder.follow(Follow::Signals(query));
-                return follow(replies, receive, send).await;
+            Ok(Some(Said::Introduction(Introduction::Caller(who)))) => {
+                caller = Some(who);
+                continue;
             }
-            Ok(Some(Request::WakesFollow {})) => {
-                return follow(responder.follow(Follow::Wakes), receive, send).await;
+            Ok(Some(Said::Request(request))) => {
+                let call = Call {
+                    caller: caller.clone(),
+                    request,
+                };
+                if call.request.is_stream() {
+                    return follow(responder.follow(call), receive, send).await;
+                }
+                responder.answer(call).await
             }
-            Ok(Some(request)) => responder.answer(request).await,
             Err(StreamError::Frame(error @ FrameError::Unsupported { .. })) => {
                 Reply::Error(ApiError::new(ErrorType::Unsupported, error.to_string()))
             }
@@ -175,6 +173,13 @@ async fn serve_connection<R: Responder>(
             Err(error) => return Err(error),
         };
         write_reply(&mut send, reply).await?;
+    }
+}
+
+async fn next_said(receive: &mut OwnedReadHalf) -> Result<Option<Said>, StreamError> {
+    match framed::read_body(receive, MAX_FRAME_BYTES).await? {
+        Some(body) => Ok(Some(Said::decode(&body)?)),
+        None => Ok(None),
     }
 }
 
@@ -212,17 +217,21 @@ async fn follow(
 
 #[cfg(test)]
 mod tests {
+    use tidings_protocol::session_api::{Caller, Request};
+    use tidings_protocol::{Catalog, ThreadId};
+
     use super::*;
 
     struct Echo;
 
     impl Responder for Echo {
-        async fn answer(&self, request: Request) -> Reply {
-            let message = format!("{request:?}");
+        async fn answer(&self, call: Call) -> Reply {
+            let who = call.caller.map(|caller| caller.thread_id.to_string());
+            let message = format!("{}: {:?}", who.unwrap_or_default(), call.request);
             Reply::Error(ApiError::new(ErrorType::NotFound, message))
         }
 
-        fn follow(&self, _stream: Follow) -> mpsc::Receiver<Reply> {
+        fn follow(&self, _call: Call) -> mpsc::Receiver<Reply> {
             mpsc::channel(1).1
         }
     }
@@ -257,22 +266,47 @@ mod tests {
             .expect("a frame or the end")
     }
 
+    async fn echo(stream: &mut UnixStream, request: &Request) -> String {
+        framed::write(stream, request).await.expect("write");
+        let reply: Option<Reply> = framed::read(stream, MAX_FRAME_BYTES).await.expect("read");
+        let Some(Reply::Error(error)) = reply else {
+            panic!("no reply");
+        };
+        error.message
+    }
+
     #[tokio::test]
     async fn requests_are_answered_in_turn_on_one_connection() {
         let running = start();
         let mut stream = UnixStream::connect(&running.path).await.expect("connect");
         for request in [Request::Status {}, Request::NodesList {}] {
-            framed::write(&mut stream, &request).await.expect("write");
-            let reply: Option<Reply> = framed::read(&mut stream, MAX_FRAME_BYTES)
-                .await
-                .expect("read");
-            let Some(Reply::Error(error)) = reply else {
-                panic!("no reply");
-            };
-            assert_eq!(error.message, format!("{request:?}"));
+            assert_eq!(echo(&mut stream, &request).await, format!(": {request:?}"));
         }
         running.stop.send_replace(true);
         running.task.await.expect("ends");
+    }
+
+    #[tokio::test]
+    async fn who_introduces_itself_makes_the_requests_that_follow_until_the_next_one_does() {
+        let running = start();
+        let mut stream = UnixStream::connect(&running.path).await.expect("connect");
+        let introduce = |thread: &str| {
+            Introduction::Caller(Caller {
+                catalog: Catalog::Claude,
+                thread_id: ThreadId::parse(thread).expect("an id"),
+            })
+        };
+        for (thread, requests) in [("one", 2), ("two", 1)] {
+            framed::write(&mut stream, &introduce(thread))
+                .await
+                .expect("write");
+            for _ in 0..requests {
+                assert_eq!(
+                    echo(&mut stream, &Request::Status {}).await,
+                    format!("{thread}: Status")
+                );
+            }
+        }
     }
 
     #[tokio::test]

@@ -300,10 +300,10 @@ impl<'a> Draft<'a> {
 
     /// A human turn, or the echo of what the gateway said. Each delivery suppresses one.
     fn turn(&mut self, evidence: Evidence, echo_of: Option<u64>, counts: bool) {
-        match echo_of.filter(|message| !self.used.contains(message)) {
-            Some(message) => {
-                self.used.push(message);
-                self.found.echoed.push(message);
+        match echo_of.filter(|delivery| !self.used.contains(delivery)) {
+            Some(delivery) => {
+                self.used.push(delivery);
+                self.found.echoed.push(delivery);
             }
             None if counts => self.found.turns.push(evidence),
             None => {}
@@ -317,8 +317,8 @@ impl<'a> Draft<'a> {
         }
         let digest = words.echo_digest(&echo.key);
         let is_echo =
-            |d: &&Delivery| d.digest == digest && d.at <= at && !self.used.contains(&d.message);
-        echo.deliveries.iter().find(is_echo).map(|d| d.message)
+            |d: &&Delivery| d.digest == digest && d.at <= at && !self.used.contains(&d.id);
+        echo.deliveries.iter().find(is_echo).map(|d| d.id)
     }
 
     /// True for a record that a rewrite brought back. The bar falls behind the last record

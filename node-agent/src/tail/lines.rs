@@ -21,6 +21,22 @@ const READ_BYTES: usize = 256 * 1024;
 const SPAN_BYTES: usize = 1024;
 const _: () = assert!(SPAN_BYTES as u64 == DIGEST_SPAN_BYTES);
 
+/// How much is held in memory and read at once.
+#[derive(Debug, Clone, Copy)]
+struct Sizes {
+    window: usize,
+    read: usize,
+}
+
+impl Default for Sizes {
+    fn default() -> Self {
+        Self {
+            window: MAX_WINDOW_BYTES,
+            read: READ_BYTES,
+        }
+    }
+}
+
 /// What comes next in a file.
 pub(crate) enum Step<'l> {
     /// Whole lines, each with its LF.
@@ -64,6 +80,7 @@ pub(crate) struct Lines<'f> {
     /// Nothing behind this is read.
     size: u64,
     budget: u64,
+    sizes: Sizes,
     window: Vec<u8>,
     /// How much of the window holds bytes of the file.
     filled: usize,
@@ -99,6 +116,7 @@ impl<'f> Lines<'f> {
             catalog,
             size: open.size,
             budget,
+            sizes: Sizes::default(),
             window,
             filled: start,
             base,
@@ -108,6 +126,13 @@ impl<'f> Lines<'f> {
             pieces: Vec::new(),
             long_ended: false,
         })
+    }
+
+    /// The same through windows of another size, read in parts of another size.
+    #[cfg(test)]
+    pub(crate) fn through(mut self, window: usize, read: usize) -> Self {
+        self.sizes = Sizes { window, read };
+        self
     }
 
     /// Goes on inside a long line whose place was kept.
@@ -155,8 +180,8 @@ impl<'f> Lines<'f> {
         self.long.is_some() || trimmed_len(&self.window[self.start..self.filled]) > 0
     }
 
-    /// Where a long last line holds something that is not complete.
-    pub(crate) fn unfinished(&self) -> Option<(u64, u64)> {
+    /// What a long last line ends with that is no record, as far as it goes.
+    pub(crate) fn unfinished(&self) -> Option<LongPiece> {
         self.long.as_ref()?.unfinished()
     }
 
@@ -189,7 +214,7 @@ impl<'f> Lines<'f> {
             if self.base + self.filled as u64 >= self.size {
                 return Ok(self.tail());
             }
-            if self.long.is_none() && self.filled - self.start >= MAX_WINDOW_BYTES {
+            if self.long.is_none() && self.filled - self.start >= self.sizes.window {
                 let (start, before) = self.mark();
                 self.long = Some(LongLine::new(start, before));
                 continue;
@@ -278,9 +303,10 @@ impl<'f> Lines<'f> {
 
         let held = self.filled - self.start;
         let left = self.size - (self.base + self.filled as u64);
-        let wanted = READ_BYTES
-            .min(MAX_WINDOW_BYTES.saturating_sub(held).max(1))
-            .min(usize::try_from(left).unwrap_or(READ_BYTES));
+        let Sizes { window, read } = self.sizes;
+        let wanted = read
+            .min(window.saturating_sub(held).max(1))
+            .min(usize::try_from(left).unwrap_or(read));
         if self.window.len() < self.filled + wanted {
             self.window.resize(self.filled + wanted, 0);
         }

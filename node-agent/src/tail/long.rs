@@ -7,7 +7,8 @@ use memchr::memchr;
 use tidings_protocol::Catalog;
 
 use super::glued;
-use super::reduce::{Fed, Reducer};
+use super::reduce::{Fed, Reducer, Scalar};
+use crate::classify::trimmed_len;
 
 /// Something that a long line was found to hold.
 pub(crate) struct LongPiece {
@@ -32,18 +33,22 @@ pub(super) struct LongLine {
     pub(super) before: [u8; 16],
     /// The next byte to take.
     pub(super) at: u64,
+    /// Behind the last byte that was neither a blank nor NUL.
+    solid: u64,
     phase: Phase,
 }
 
 enum Phase {
     /// Between records.
     Between,
+    /// In what began here and so far is a byte order mark, less this.
+    Mark(u64, &'static [u8]),
     /// In a record that begins here, or in an array or a text.
     Record(u64, Box<Reducer>),
     /// Behind the end of one of them, which is handed out when more follows.
     Ended(u64, Box<Reducer>),
-    /// In something that is no record and began here.
-    Scalar(u64),
+    /// In a number or literal that began here.
+    Scalar(u64, Scalar),
     /// What began here is broken: only the line's end helps.
     Torn(u64),
 }
@@ -65,6 +70,7 @@ impl LongLine {
             done: start,
             before,
             at: start,
+            solid: start,
             phase: Phase::Between,
         }
     }
@@ -81,47 +87,58 @@ impl LongLine {
                     }
                 }
                 Phase::Between if byte == b'\n' => return Taken::LineEnd(used),
-                Phase::Between => used += self.begin(byte),
+                Phase::Between => used += self.begin(rest),
+                Phase::Mark(start, left) => {
+                    let start = *start;
+                    match left.split_first() {
+                        Some((next, left)) if *next == byte => {
+                            self.phase = Phase::Mark(start, left);
+                            used += self.take(&rest[..1]);
+                        }
+                        Some(_) => self.phase = Phase::Torn(start),
+                        None => self.phase = Phase::Between,
+                    }
+                }
                 Phase::Record(start, reducer) => {
                     let start = *start;
                     let line = memchr(b'\n', rest).map_or(rest, |end| &rest[..end]);
                     match reducer.feed(line) {
                         Fed::Complete(length) => {
-                            used += length;
-                            self.advance(length);
+                            used += self.take(&line[..length]);
                             self.complete(start);
                         }
                         Fed::All if line.len() < rest.len() => {
-                            used += line.len();
-                            self.advance(line.len());
+                            used += self.take(line);
                             self.phase = Phase::Torn(start);
                         }
-                        Fed::All => {
-                            used += line.len();
-                            self.advance(line.len());
-                        }
+                        Fed::All => used += self.take(line),
                         Fed::Broken => self.phase = Phase::Torn(start),
                     }
                 }
-                Phase::Scalar(start) => {
-                    if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'+' | b'.') {
-                        used += 1;
-                        self.advance(1);
-                    } else {
+                Phase::Scalar(start, scalar) => {
+                    let start = *start;
+                    if Scalar::may_go_on_with(byte) {
+                        self.phase = match scalar.then(byte) {
+                            Some(scalar) => Phase::Scalar(start, scalar),
+                            None => Phase::Torn(start),
+                        };
+                        used += self.take(&rest[..1]);
+                    } else if scalar.is_whole() && may_follow_scalar(byte) {
                         let piece = LongPiece {
-                            start: *start,
+                            start,
                             end: self.at,
                             what: LongWhat::Bad("not-an-object"),
                         };
                         self.phase = Phase::Between;
                         return Taken::Piece(used, piece);
+                    } else {
+                        self.phase = Phase::Torn(start);
                     }
                 }
                 Phase::Torn(_) => {
-                    let length = memchr(b'\n', rest);
-                    used += length.unwrap_or(rest.len());
-                    self.advance(length.unwrap_or(rest.len()));
-                    if length.is_some() {
+                    let line = memchr(b'\n', rest).map_or(rest, |end| &rest[..end]);
+                    used += self.take(line);
+                    if line.len() < rest.len() {
                         return Taken::LineEnd(used);
                     }
                 }
@@ -147,14 +164,21 @@ impl LongLine {
         }
     }
 
-    /// Where something stands that is not complete.
-    pub(super) fn unfinished(&self) -> Option<(u64, u64)> {
-        match self.phase {
-            Phase::Record(start, _) | Phase::Scalar(start) | Phase::Torn(start) => {
-                Some((start, self.at))
-            }
-            Phase::Between | Phase::Ended(..) => None,
-        }
+    /// What stands at the end and is no record, as far as it goes.
+    pub(super) fn unfinished(&self) -> Option<LongPiece> {
+        let (start, rule) = match self.phase {
+            Phase::Scalar(start, scalar) if scalar.is_whole() => (start, "not-an-object"),
+            Phase::Mark(_, []) | Phase::Between | Phase::Ended(..) => return None,
+            Phase::Mark(start, _)
+            | Phase::Record(start, _)
+            | Phase::Scalar(start, _)
+            | Phase::Torn(start) => (start, "incomplete"),
+        };
+        Some(LongPiece {
+            start,
+            end: self.solid,
+            what: LongWhat::Bad(rule),
+        })
     }
 
     /// What is left at the line's end: a torn record, and maybe a whole one behind it.
@@ -173,27 +197,39 @@ impl LongLine {
         };
         let bad = LongPiece {
             start,
-            end: glued.as_ref().map_or(self.at, |piece| piece.start),
+            end: glued.as_ref().map_or(self.solid, |piece| piece.start),
             what: LongWhat::Bad("not-json"),
         };
         Ok(std::iter::once(bad).chain(glued).collect())
     }
 
-    fn advance(&mut self, bytes: usize) {
-        self.at += bytes as u64;
+    /// Passes over bytes; gives how many.
+    fn take(&mut self, bytes: &[u8]) -> usize {
+        let solid = trimmed_len(bytes);
+        if solid > 0 {
+            self.solid = self.at + solid as u64;
+        }
+        self.at += bytes.len() as u64;
+        bytes.len()
     }
 
     /// Something begins, or a blank is passed over.
-    fn begin(&mut self, byte: u8) -> usize {
+    fn begin(&mut self, bytes: &[u8]) -> usize {
+        let byte = bytes[0];
         match byte {
             b'{' | b'[' | b'"' => self.phase = Phase::Record(self.at, Box::new(Reducer::new())),
-            b'-' | b'a'..=b'z' | b'0'..=b'9' => self.phase = Phase::Scalar(self.at),
-            // A byte order mark is passed over byte by byte.
-            b' ' | b'\t' | b'\r' | 0 | 0xef | 0xbb | 0xbf => {
-                self.advance(1);
-                return 1;
+            b' ' | b'\t' | b'\r' | 0 => return self.take(padding(bytes)),
+            0xef => {
+                self.phase = Phase::Mark(self.at, b"\xbb\xbf");
+                return self.take(&bytes[..1]);
             }
-            _ => self.phase = Phase::Torn(self.at),
+            _ => match Scalar::begin(byte) {
+                Some(scalar) => {
+                    self.phase = Phase::Scalar(self.at, scalar);
+                    return self.take(&bytes[..1]);
+                }
+                None => self.phase = Phase::Torn(self.at),
+            },
         }
         0
     }
@@ -203,4 +239,16 @@ impl LongLine {
             self.phase = Phase::Ended(start, reducer);
         }
     }
+}
+
+/// The blanks and NULs at the beginning, up to the line's end.
+fn padding(bytes: &[u8]) -> &[u8] {
+    let is_padding = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r' | 0);
+    let length = bytes.iter().position(|byte| !is_padding(byte));
+    &bytes[..length.unwrap_or(bytes.len())]
+}
+
+/// As the parser of lines in memory has it: what may stand behind a number or literal.
+fn may_follow_scalar(byte: u8) -> bool {
+    b" \n\t\r\"[]{},:".contains(&byte)
 }

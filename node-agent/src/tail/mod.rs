@@ -32,7 +32,7 @@ pub use tailer::Tailer;
 
 pub(crate) use lines::{Lines, Step, lines_of};
 pub(crate) use long::{LongPiece, LongWhat};
-pub(crate) use open::{OpenFile, open_regular};
+pub(crate) use open::{OpenFile, open_inside, open_regular};
 
 /// What a tailer needs from the world for one look at its file.
 #[derive(Clone, Copy)]

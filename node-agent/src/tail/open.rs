@@ -43,7 +43,7 @@ pub(crate) fn open_regular(path: &Path) -> Result<OpenFile, TailError> {
 }
 
 /// Opens a regular file that is, all links resolved, inside a root of the catalog.
-pub(super) fn open_inside(
+pub(crate) fn open_inside(
     catalog: Catalog,
     path: &Path,
     places: &dyn Places,

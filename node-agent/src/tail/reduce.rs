@@ -6,12 +6,13 @@
 //! [`MAX_OTHER_BYTES`].
 
 mod keep;
+mod scalar;
 mod string;
-
-use crate::classify::first_value;
 
 use keep::{Class, Keep, Place};
 use string::{Ended, Text};
+
+pub(super) use scalar::Scalar;
 
 /// Room for the texts of a record, as they are written: a message that a gateway can have
 /// delivered (128 KiB) fits with every character escaped.
@@ -20,12 +21,14 @@ const MAX_TEXT_BYTES: usize = 768 * 1024;
 const MAX_OTHER_BYTES: usize = 192 * 1024;
 /// The longest text of a member that is no prompt: ids and names are shorter.
 const MAX_NAME_BYTES: usize = 4 * 1024;
-/// How deep brackets may nest; what programs write stays below a hundred.
-const MAX_DEPTH: usize = 64 * 1024;
+/// How deep brackets may nest: deeper than on any line that is held in memory. What programs
+/// write stays below a hundred; a level costs four bytes.
+const MAX_DEPTH: usize = 1024 * 1024;
+const _: () = assert!(size_of::<Frame>() == 4);
 /// The longest key that is looked at; all known ones are shorter, even with every letter
 /// escaped.
 const MAX_KEY_BYTES: usize = 384;
-/// The longest number or literal that is looked at.
+/// The longest number that is kept as it is written.
 const MAX_SCALAR_BYTES: usize = 64;
 
 /// What became of the bytes that were fed.
@@ -67,7 +70,11 @@ enum Token {
     None,
     Key(Text),
     Text(Text),
-    Scalar { bytes: Vec<u8>, keep: Keep },
+    Scalar {
+        scalar: Scalar,
+        bytes: Vec<u8>,
+        keep: Keep,
+    },
 }
 
 /// Reduces one object, array or text.
@@ -195,14 +202,14 @@ impl Reducer {
                 self.token = Token::Text(Text::new(class, room));
                 Some(())
             }
-            b'-' | b'0'..=b'9' | b't' | b'f' | b'n' => {
+            _ => {
                 self.token = Token::Scalar {
+                    scalar: Scalar::begin(byte)?,
                     bytes: vec![byte],
                     keep,
                 };
                 Some(())
             }
-            _ => None,
         }
     }
 
@@ -294,22 +301,31 @@ impl Reducer {
 
     /// Goes on with a number or literal.
     fn scalar(&mut self, input: &[u8]) -> Option<usize> {
-        let Token::Scalar { bytes, keep } = &mut self.token else {
+        let Token::Scalar {
+            scalar,
+            bytes,
+            keep,
+        } = &mut self.token
+        else {
             return None;
         };
-        let is_part = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'+' | b'.');
-        let length = input.iter().take_while(|b| is_part(b)).count();
+        let is_part = |byte: &&u8| Scalar::may_go_on_with(**byte);
+        let length = input.iter().take_while(is_part).count();
+        let part = &input[..length];
+        *scalar = part
+            .iter()
+            .try_fold(*scalar, |so_far, byte| so_far.then(*byte))?;
         let room = MAX_SCALAR_BYTES.saturating_sub(bytes.len());
-        bytes.extend_from_slice(&input[..length.min(room)]);
+        bytes.extend_from_slice(&part[..length.min(room)]);
         if length == input.len() {
             return Some(length);
         }
-        let is_whole = bytes.len() < MAX_SCALAR_BYTES;
-        if is_whole && first_value(bytes) != Some(bytes.len()) {
+        if !scalar.is_whole() {
             return None;
         }
         if let Some(class) = keep.class() {
-            let written: &[u8] = if is_whole { bytes } else { b"0" };
+            let is_kept = bytes.len() < MAX_SCALAR_BYTES;
+            let written: &[u8] = if is_kept { bytes } else { b"0" };
             self.out.extend_from_slice(written);
             let grown = written.len();
             self.charge(Some(class), grown);

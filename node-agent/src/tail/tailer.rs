@@ -68,7 +68,7 @@ impl Tailer {
     /// The gateway delivered something: what to take for an echo from now on.
     pub fn set_echo(&mut self, echo: Echo) {
         self.used
-            .retain(|(message, _)| echo.deliveries.iter().any(|d| d.message == *message));
+            .retain(|(delivery, _)| echo.deliveries.iter().any(|d| d.id == *delivery));
         self.echo = echo;
     }
 

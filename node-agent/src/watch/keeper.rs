@@ -11,12 +11,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use notify::{ErrorKind, RecursiveMode, Watcher};
-use rustix::io::Errno;
 use tidings_protocol::wire::messages::RootState;
 
 use super::changes::Collected;
 use super::events::{Heard, hear};
-use super::post::{DirectoryErrand, Post, RootErrand};
+use super::explain::{lost_events, unwatched};
+use super::post::{DirectoryErrand, Lost, Post, RootErrand};
 use crate::clock::Clock;
 use crate::discover::Root;
 use crate::discover::walk::{Step, walk};
@@ -29,6 +29,8 @@ pub(super) struct Keeper<W> {
     clock: Arc<dyn Clock>,
     hang_limit: Duration,
     watching: Option<Watching<W>>,
+    /// The lost events that the log tells of.
+    logged: Option<Lost>,
 }
 
 /// What a keeper holds while file events come.
@@ -66,6 +68,7 @@ impl<W: Watcher> Keeper<W> {
             clock,
             hang_limit,
             watching: None,
+            logged: None,
         }
     }
 
@@ -76,6 +79,7 @@ impl<W: Watcher> Keeper<W> {
             match errand.root {
                 RootErrand::Stop => return,
                 RootErrand::BeginAgain => {
+                    self.log_lost();
                     self.watching = None;
                     self.survey();
                 }
@@ -87,6 +91,17 @@ impl<W: Watcher> Keeper<W> {
             }
             self.waiting();
             self.post.seen().waiting_since = None;
+        }
+    }
+
+    /// Says so when events were lost since it was last said.
+    fn log_lost(&mut self) {
+        let lost = self.post.seen().lost;
+        if lost != self.logged
+            && let Some(lost) = lost
+        {
+            tracing::warn!("{}", lost_events(&self.root, lost));
+            self.logged = Some(lost);
         }
     }
 
@@ -107,7 +122,9 @@ impl<W: Watcher> Keeper<W> {
         if self.watching.is_none() {
             match self.begin(identity) {
                 Ok(watching) => self.watching = Some(watching),
-                Err(error) => return self.show(RootState::Polled, Some(self.explain(&error))),
+                Err(error) => {
+                    return self.show(RootState::Polled, Some(unwatched(&self.root, &error)));
+                }
             }
         }
         let root = self.root.clone();
@@ -121,10 +138,13 @@ impl<W: Watcher> Keeper<W> {
     fn begin(&self, identity: (u64, u64)) -> notify::Result<Watching<W>> {
         let (root, post, collected) =
             (self.root.clone(), self.post.clone(), self.collected.clone());
+        let clock = self.clock.clone();
         // Runs on the thread that takes events from the kernel: it must not wait.
         let listen = move |event: notify::Result<notify::Event>| match event {
-            Ok(event) => hear(&root, &event, &mut |heard| tell(heard, &post, &collected)),
-            Err(_) => tell(Heard::Lost, &post, &collected),
+            Ok(event) => hear(&root, &event, &mut |heard| {
+                tell(heard, clock.monotonic(), &post, &collected);
+            }),
+            Err(_) => tell(Heard::Lost, clock.monotonic(), &post, &collected),
         };
         Ok(Watching {
             events: W::new(listen, notify::Config::default())?,
@@ -151,7 +171,7 @@ impl<W: Watcher> Keeper<W> {
                 Step::Directory(path) => match watching.watch(path) {
                     Ok(()) => {}
                     Err(error) => {
-                        trouble = Some(self.explain(&error));
+                        trouble = Some(unwatched(&self.root, &error));
                         if matches!(error.kind, ErrorKind::MaxFilesWatch) {
                             return ControlFlow::Break(());
                         }
@@ -236,23 +256,6 @@ impl<W: Watcher> Keeper<W> {
             self.collected.everything();
         }
     }
-
-    fn explain(&self, error: &notify::Error) -> String {
-        let path = error.paths.first().unwrap_or(&self.root.path).display();
-        let polled = "until then it is read once a minute";
-        match &error.kind {
-            ErrorKind::MaxFilesWatch => format!(
-                "{path} cannot be watched: all file watches of this user are taken; raise \
-                 fs.inotify.max_user_watches (sysctl), {polled}"
-            ),
-            ErrorKind::Io(error) if Errno::from_io_error(error) == Some(Errno::MFILE) => format!(
-                "{path} cannot be watched: all file watchers of this user are taken; raise \
-                 fs.inotify.max_user_instances (sysctl), {polled}"
-            ),
-            ErrorKind::Io(error) => format!("{path} cannot be watched: {error}; {polled}"),
-            _ => format!("{path} cannot be watched; {polled}"),
-        }
-    }
 }
 
 impl<W: Watcher> Watching<W> {
@@ -284,13 +287,14 @@ impl<W: Watcher> Watching<W> {
 }
 
 /// Passes on what an event said. Never waits.
-fn tell(heard: Heard<'_>, post: &Post, collected: &Collected) {
+fn tell(heard: Heard<'_>, now: Duration, post: &Post, collected: &Collected) {
     match heard {
         Heard::Transcript(path) => collected.file(path),
         Heard::Appeared(path) => post.ask_about(path, DirectoryErrand::Watch),
         Heard::Vanished(path) => post.ask_about(path, DirectoryErrand::Forget),
         Heard::Root => post.ask(RootErrand::BeginAgain),
         Heard::Lost => {
+            post.seen().note_lost(now);
             post.ask(RootErrand::BeginAgain);
             collected.everything();
         }
@@ -406,26 +410,20 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_watched_is_said_with_the_way_out() {
-        let keeper = keeper(Path::new("/r"), Arc::default());
-        let io = |code| Error::io(io::Error::from_raw_os_error(code));
-        for (error, words) in [
-            (
-                Error::new(ErrorKind::MaxFilesWatch).add_path("/r/p".into()),
-                "/r/p cannot be watched: all file watches of this user are taken; raise \
-                 fs.inotify.max_user_watches (sysctl), until then it is read once a minute",
-            ),
-            (
-                io(Errno::MFILE.raw_os_error()),
-                "/r cannot be watched: all file watchers of this user are taken; raise \
-                 fs.inotify.max_user_instances (sysctl), until then it is read once a minute",
-            ),
-            (
-                io(Errno::ACCESS.raw_os_error()).add_path("/r/q".into()),
-                "/r/q cannot be watched: Permission denied (os error 13); until then it is read once a minute",
-            ),
-        ] {
-            assert_eq!(keeper.explain(&error), words);
+    fn lost_events_begin_the_watch_again_and_are_counted() {
+        let scratch = tempfile::tempdir().expect("a directory");
+        let mut keeper = keeper(scratch.path(), Arc::default());
+        keeper.survey();
+        keeper.collected.take();
+        for times in 1..=2 {
+            let now = Duration::from_secs(times);
+            tell(Heard::Lost, now, &keeper.post, &keeper.collected);
+            assert!(keeper.collected.take().everything);
+            assert_eq!(keeper.post.wait().root, RootErrand::BeginAgain);
         }
+        keeper.log_lost();
+        let lost = keeper.post.seen().lost.expect("lost events");
+        assert_eq!((lost.times, lost.last_at), (2, Duration::from_secs(2)));
+        assert_eq!(keeper.logged, Some(lost));
     }
 }

@@ -3,6 +3,7 @@
 
 mod changes;
 mod events;
+mod explain;
 mod keeper;
 mod post;
 #[cfg(test)]
@@ -17,8 +18,9 @@ use notify::RecommendedWatcher;
 use tidings_protocol::wire::messages::RootState;
 
 use self::changes::Collected;
+use self::explain::lost_events;
 use self::keeper::Keeper;
-use self::post::{Post, RootErrand};
+use self::post::{Lost, Post, RootErrand, Seen};
 use crate::clock::Clock;
 use crate::discover::roots::Origin;
 use crate::discover::{Root, RootSet};
@@ -27,6 +29,10 @@ pub use changes::Changes;
 
 /// How long a file system may take to answer before its root is skipped.
 pub const HANG_LIMIT: Duration = Duration::from_secs(45);
+
+/// How long it is shown that file events were lost: long enough for somebody who looks now
+/// and then.
+const LOST_IS_SHOWN_FOR: Duration = Duration::from_hours(1);
 
 /// Watches a set of roots, each from a thread of its own, until it is dropped.
 #[derive(Debug)]
@@ -49,7 +55,7 @@ pub struct RootView {
     /// How its files are followed.
     pub state: RootState,
     /// What an operator should know about it.
-    pub warning: Option<String>,
+    pub warnings: Vec<String>,
     /// Whether it answers.
     pub answer: Answer,
     /// Whether it is worth showing.
@@ -163,14 +169,14 @@ impl Watcher {
             );
             return RootView {
                 state: RootState::Unavailable,
-                warning: Some(warning),
+                warnings: vec![warning],
                 answer: Answer::Hung,
                 standing: Standing::Expected,
             };
         }
         RootView {
             state: seen.state,
-            warning: seen.warning.filter(|_| standing == Standing::Expected),
+            warnings: warnings(&kept.root, &seen, standing, now),
             answer: Answer::Timely,
             standing,
         }
@@ -222,6 +228,17 @@ impl Kept {
             show_fault(&self.post, &self.root);
         }
     }
+}
+
+/// What to say of a root that answers.
+fn warnings(root: &Root, seen: &Seen, standing: Standing, now: Duration) -> Vec<String> {
+    if standing == Standing::NeverThere {
+        return Vec::new();
+    }
+    let recent = |lost: &Lost| now.saturating_sub(lost.last_at) < LOST_IS_SHOWN_FOR;
+    let lost = seen.lost.filter(recent);
+    let lost = lost.map(|lost| lost_events(root, lost));
+    seen.warning.clone().into_iter().chain(lost).collect()
 }
 
 fn show_fault(post: &Post, root: &Root) {

@@ -49,10 +49,21 @@ pub(super) struct Seen {
     pub(super) state: RootState,
     /// What an operator should know.
     pub(super) warning: Option<String>,
+    /// File events that were lost, if ever any were.
+    pub(super) lost: Option<Lost>,
     /// It has been there at least once.
     pub(super) ever_there: bool,
     /// Since when the keeper has been waiting for the file system's answer.
     pub(super) waiting_since: Option<Duration>,
+}
+
+/// File events that came faster than they could be taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Lost {
+    /// How often.
+    pub(super) times: u32,
+    /// When last.
+    pub(super) last_at: Duration,
 }
 
 /// The letter box of one root.
@@ -71,6 +82,7 @@ impl Post {
             seen: Mutex::new(Seen {
                 state: RootState::Unavailable,
                 warning: None,
+                lost: None,
                 ever_there: false,
                 waiting_since: None,
             }),
@@ -128,6 +140,15 @@ impl Post {
 }
 
 impl Seen {
+    /// File events were lost just now.
+    pub(super) fn note_lost(&mut self, now: Duration) {
+        let times = self.lost.map_or(0, |lost| lost.times);
+        self.lost = Some(Lost {
+            times: times.saturating_add(1),
+            last_at: now,
+        });
+    }
+
     /// How long the file system has been waited for.
     pub(super) fn waiting(&self, now: Duration) -> Duration {
         self.waiting_since

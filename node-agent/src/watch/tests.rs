@@ -153,10 +153,7 @@ async fn a_root_that_goes_away_is_seen_and_is_watched_again_when_it_is_back() {
     fs::remove_dir_all(&root).expect("remove");
     watched.until_state(RootState::Unavailable).await;
     let view = watched.watcher.view().remove(0);
-    assert!(
-        view.warning
-            .is_some_and(|text| text.contains("is not there"))
-    );
+    assert!(view.warnings[0].contains("is not there"));
     fs::create_dir_all(root.join("p")).expect("directories");
     watched.watcher.survey_unwatched();
     watched.until_state(RootState::Watched).await;
@@ -186,7 +183,7 @@ async fn a_root_replaced_behind_our_back_is_noticed_by_the_next_survey() {
 async fn a_root_that_never_was_is_worth_showing_only_if_somebody_named_it() {
     let directory = tempfile::tempdir().expect("a directory");
     let named = Watched::begin(directory, "claude");
-    let surveyed = |watcher: &Watcher| watcher.view()[0].warning.is_some();
+    let surveyed = |watcher: &Watcher| !watcher.view()[0].warnings.is_empty();
     named.until("the survey", surveyed).await;
     assert_eq!(named.watcher.view()[0].standing, Standing::Expected);
 
@@ -207,7 +204,7 @@ async fn a_root_that_never_was_is_worth_showing_only_if_somebody_named_it() {
         watcher.view().iter().filter(|v| worth_showing(v)).count() == 1
     };
     watched.until("the one that is there", shown).await;
-    assert!(watched.watcher.view().iter().all(|v| v.warning.is_none()));
+    assert!(watched.watcher.view().iter().all(|v| v.warnings.is_empty()));
 }
 
 #[derive(Debug, Default)]
@@ -261,7 +258,7 @@ async fn a_root_that_does_not_answer_is_shown_and_told_when_it_does() {
     let view = watched.watcher.view().remove(0);
     assert_eq!(view.answer, Answer::Hung);
     assert_eq!(view.state, RootState::Unavailable);
-    assert!(view.warning.is_some_and(|text| text.contains("for 46 s")));
+    assert!(view.warnings[0].contains("for 46 s"));
     assert!(watched.watcher.answers().eq([Answer::Hung]));
 
     let Watcher {

@@ -56,6 +56,23 @@ fn what_is_no_object_on_a_line_longer_than_a_window_is_no_record() {
 }
 
 #[test]
+fn a_record_on_a_line_longer_than_a_window_may_nest_as_deep_as_in_one() {
+    let million = 1024 * 1024;
+    // The record is the first level.
+    for (depth, rule) in [
+        (900_000, "typed-prompt"),
+        (million - 1, "typed-prompt"),
+        (million, "not-json"),
+    ] {
+        let deep = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        let line = prompt("a", "hello", 1).replacen('{', &format!("{{\"deep\":{deep},"), 1);
+        let found = answer(line, Some(Catalog::Claude));
+        assert_eq!(found["records"][0]["rule"], rule, "{depth}");
+        assert_eq!(found["records"].as_array().map(Vec::len), Some(1));
+    }
+}
+
+#[test]
 fn the_end_of_the_file_is_settled() {
     let line = prompt("a", "hello", 1);
     let found = answer(line.trim_end(), None);

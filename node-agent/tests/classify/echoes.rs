@@ -11,8 +11,8 @@ use crate::support::{DAY, Followed, page, prompt, stamp};
 const KEY: &[u8] = b"the link's own key";
 
 fn echo(deliveries: &[(u64, &str, i64)]) -> Echo {
-    let delivery = |(message, text, ms): &(u64, &str, i64)| Delivery {
-        message: *message,
+    let delivery = |(id, text, ms): &(u64, &str, i64)| Delivery {
+        id: *id,
         digest: echo_digest(KEY, &[text]),
         at: DAY + ms,
     };

@@ -94,6 +94,47 @@ fn a_line_in_pieces_is_read_when_it_is_whole() {
 }
 
 #[test]
+fn a_file_that_is_written_in_two_parts_counts_the_same_wherever_it_is_cut() {
+    let torn = r#"{"type":"assistant","message":{"content":[{"type":"text","text":"\"{ "#;
+    let enqueue = r#"{"type":"queue-operation","operation":"enqueue","content":"later"}"#;
+    let absorbed =
+        r#"{"type":"queue-operation","operation":"remove","reason":"absorbed_mid_turn"}"#;
+    let content = [
+        prompt("a", "caf\u{e9}", 1).replace('\n', "\r\n"),
+        format!("\u{feff}\0\0{}", prompt("b", "b", 2)),
+        format!(
+            "null{}{}",
+            prompt("c", "c", 3).trim_end(),
+            prompt("d", "d", 4)
+        ),
+        format!("{torn}{}", prompt("e", "e", 5)),
+        format!("{torn}\n{enqueue}\n\n{absorbed}\n"),
+        reply("r", 6),
+        prompt("f", "f", 7),
+    ]
+    .concat();
+    let bytes = content.as_bytes();
+    for settles in [false, true] {
+        for cut in 0..=bytes.len() {
+            let mut file = Followed::adopted("");
+            file.append(&bytes[..cut]);
+            let mut turns = file.evidence();
+            if settles {
+                file.wait(Duration::from_secs(2));
+                turns.extend(file.evidence());
+            }
+            file.append(&bytes[cut..]);
+            turns.extend(file.evidence());
+            let ids: Vec<_> = turns
+                .iter()
+                .map(|turn| turn.record_id.as_deref().unwrap_or("-"))
+                .collect();
+            assert_eq!(ids.concat(), "abcde-f", "cut at {cut}, settles: {settles}");
+        }
+    }
+}
+
+#[test]
 fn a_last_line_without_its_end_counts_after_two_seconds_and_once() {
     let mut file = Followed::adopted("");
     file.append(prompt("a", "hello", 0).trim_end());

@@ -6,6 +6,7 @@ mod bad_input;
 mod command;
 mod corpus;
 mod echoes;
+mod fixtures;
 mod following;
 mod generate;
 mod reference;

@@ -3,11 +3,20 @@
 //! Field names are camelCase on every door and in `--json`; times are epoch milliseconds.
 //! A stream (`signals_follow`, `wakes_follow`) answers with many replies on one connection.
 
+mod caller;
+mod certificates;
+mod endings;
 mod error;
+mod goals;
+mod history;
+mod inputs;
 mod node;
 mod nodes;
 mod parts;
+mod privilege;
 mod replies;
+mod sending;
+mod text;
 mod turns;
 mod upkeep;
 
@@ -16,17 +25,36 @@ use serde::{Deserialize, Serialize};
 use crate::signal::RunOutcome;
 use crate::{Catalog, SessionKey, SignalKind};
 
+pub use caller::{Call, Caller, Introduction, Said};
+pub use certificates::{
+    CertificateIssued, CertificateKind, CertificateRef, CertificateRow, CertificateState,
+    Certificates, CertificatesRevoked, IssueCertificate, RenewCertificate,
+};
+pub use endings::{AgentDeleted, AgentRef, AgentRow, Agents, SessionDeleted, SessionResetDone};
 pub use error::{ApiError, ErrorType};
+pub use goals::{GoalChanged, GoalClear, GoalSet};
+pub use history::{
+    History, HistoryItem, HistoryItems, HistoryRole, MAX_HISTORY_BYTES, MAX_HISTORY_ITEMS,
+    MAX_HISTORY_TEXT_CHARS, SessionsHistory,
+};
+pub use inputs::{CompactionRecorded, CompactionTrigger, InputProvenance, MessageRecorded};
 pub use node::{NodeLinkStatus, NodeStatus, RootStatus};
 pub use nodes::{
-    Invitation, MAX_NODE_NAME_CHARS, Node, NodeRef, NodeRemoved, NodeState, Nodes, NodesRename,
+    AuditEntry, Invitation, MAX_NODE_NAME_CHARS, Node, NodeRef, NodeRemoved, NodeState, Nodes,
+    NodesApprove, NodesRename, PairingEvent, PairingNews, PairingRef, PairingRejected,
+    PairingRequest,
 };
+pub use privilege::{Privilege, Reach, Speaker};
 pub use replies::{
     Adopted, CatalogThread, CatalogThreads, Counts, GatewayStatus, HostError, LinkStatus,
     LinkSummary, Notice, Notices, Recorded, SessionEntry, SessionRow, SessionStatus, Sessions,
     SignalEvidence, SignalRow, SignalWhy, Signals, StateChange, StateChanges, Status,
     UpstreamState, UpstreamStatus, Watch, WatchRemoved, Watched, Watches,
 };
+pub use sending::{
+    ChildRuntime, RunEnd, RunEnded, RunFinished, Sent, SessionsSend, SessionsSpawn, Spawned,
+};
+pub use text::PrivateText;
 pub use turns::{LeaseRef, TurnBegun, TurnEnded, TurnMessage, TurnSettled, Wake, Wakes};
 pub use upkeep::{BackedUp, Backup, Finding, Findings, Severity};
 
@@ -59,6 +87,20 @@ pub enum Request {
     NodesRevoke(NodeRef),
     /// Takes a node off the list; its machine may pair again.
     NodesRemove(NodeRef),
+    /// Lets machines ask to become nodes while the answers are read, ten minutes at most.
+    NodesListen {},
+    /// Makes a machine that asks a node.
+    NodesApprove(NodesApprove),
+    /// Tells a machine that asks no.
+    NodesReject(PairingRef),
+    /// Makes a node of a signing request.
+    CertIssue(IssueCertificate),
+    /// Makes a new certificate for a node's key.
+    CertRenew(RenewCertificate),
+    /// Revokes one certificate, or all that a node has.
+    CertRevoke(CertificateRef),
+    /// The certificates of the gateway and of its nodes.
+    CertInspect(CertificateRef),
     /// Threads on all machines.
     CatalogList(CatalogList),
     /// Takes a catalog thread into the gateway under a session key.
@@ -67,8 +109,40 @@ pub enum Request {
     SessionsList(SessionsList),
     /// One session's entry.
     SessionShow(SessionRef),
+    /// Takes a session out of the active lists; its transcript stays, its pin goes.
+    SessionArchive(SessionRef),
+    /// Brings a session back into the active lists.
+    SessionUnarchive(SessionRef),
+    /// Puts an active session first in the lists.
+    SessionPin(SessionRef),
+    /// Puts a session in its place again.
+    SessionUnpin(SessionRef),
     /// One session's state version, and what changed since another.
     SessionStatus(StatusQuery),
+    /// The newest part of a session's conversation.
+    SessionsHistory(SessionsHistory),
+    /// Sends a session a message.
+    SessionsSend(SessionsSend),
+    /// Makes a child session with a task.
+    SessionsSpawn(SessionsSpawn),
+    /// Says that a child's run has ended.
+    RunFinished(RunFinished),
+    /// Gives a session a goal.
+    GoalSet(GoalSet),
+    /// Takes a session's goal away.
+    GoalClear(GoalClear),
+    /// Says that a session got an input.
+    MessageRecorded(MessageRecorded),
+    /// Says that a session's history was compacted.
+    CompactionRecorded(CompactionRecorded),
+    /// Begins a session's conversation anew; its own watches end.
+    SessionReset(SpeakerRef),
+    /// Removes a session with everything that is its own.
+    SessionDelete(SessionRef),
+    /// The agents that have sessions.
+    AgentsList {},
+    /// Removes an agent with all that is its own.
+    AgentsDelete(AgentRef),
     /// Registers a watch at the target's head.
     WatchAdd(WatchPair),
     /// Ends a watch.
@@ -80,13 +154,13 @@ pub enum Request {
     /// Takes the notices pending for a watcher.
     NoticesDrain(SessionRef),
     /// Begins a turn of a session: leases its notices and messages.
-    TurnBegin(SessionRef),
+    TurnBegin(SpeakerRef),
     /// Confirms what a turn took.
     TurnConfirm(LeaseRef),
     /// Gives back what a turn took.
     TurnRelease(LeaseRef),
     /// Ends a turn of a session.
-    TurnEnd(SessionRef),
+    TurnEnd(SpeakerRef),
     /// Each notice as it becomes available to somebody.
     WakesFollow {},
     /// A page of the log, ascending.
@@ -118,20 +192,50 @@ pub enum Reply {
     NodesInvite(Invitation),
     /// To `nodes_list`.
     NodesList(Nodes),
-    /// To `nodes_show`, `nodes_rename` and `nodes_revoke`: the node as it stands now.
+    /// To `nodes_show`, `nodes_rename`, `nodes_revoke` and `nodes_approve`: the node as it stands now.
     Node(Box<Node>),
     /// To `nodes_remove`.
     NodesRemove(NodeRemoved),
+    /// To `nodes_listen`, again and again.
+    NodesListen(PairingNews),
+    /// To `nodes_reject`.
+    NodesReject(PairingRejected),
+    /// To `cert_issue` and `cert_renew`.
+    CertIssued(Box<CertificateIssued>),
+    /// To `cert_revoke`.
+    CertRevoked(CertificatesRevoked),
+    /// To `cert_inspect`.
+    CertInspect(Certificates),
     /// To `catalog_list`.
     CatalogList(CatalogThreads),
     /// To `adopt`.
     Adopt(Adopted),
     /// To `sessions_list`.
     SessionsList(Sessions),
-    /// To `session_show`.
+    /// To `session_show`, and to what marks a session: the entry as it stands now.
     SessionShow(Box<SessionEntry>),
     /// To `session_status`.
     SessionStatus(SessionStatus),
+    /// To `sessions_history`.
+    SessionsHistory(History),
+    /// To `sessions_send`.
+    SessionsSend(Sent),
+    /// To `sessions_spawn`.
+    SessionsSpawn(Spawned),
+    /// To `run_finished`.
+    RunFinished(RunEnded),
+    /// To `goal_set` and `goal_clear`.
+    Goal(GoalChanged),
+    /// To `message_recorded` and `compaction_recorded`.
+    Recorded(Recorded),
+    /// To `session_reset`.
+    SessionReset(SessionResetDone),
+    /// To `session_delete`.
+    SessionDelete(SessionDeleted),
+    /// To `agents_list`.
+    AgentsList(Agents),
+    /// To `agents_delete`.
+    AgentsDelete(AgentDeleted),
     /// To `watch_add`.
     WatchAdd(Watched),
     /// To `watch_remove`.
@@ -234,6 +338,18 @@ pub struct SessionRef {
     pub agent: Option<String>,
 }
 
+/// Names the session that speaks. A bare key belongs to `agent`, else to the default agent.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SpeakerRef {
+    /// The session; none for that of the caller.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_key: Option<SessionKey>,
+    /// The agent of a bare key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+}
+
 /// Asks how a session stands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -255,8 +371,9 @@ pub struct StatusQuery {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WatchPair {
-    /// The session that watches.
-    pub watcher: SessionKey,
+    /// The session that watches; none for that of the caller.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watcher: Option<SessionKey>,
     /// The session it watches.
     pub target: SessionKey,
     /// The agent of a bare target.
@@ -327,11 +444,34 @@ impl crate::wire::frame::FrameMessage for Request {
         "nodes_rename",
         "nodes_revoke",
         "nodes_remove",
+        "nodes_listen",
+        "nodes_approve",
+        "nodes_reject",
+        "cert_issue",
+        "cert_renew",
+        "cert_revoke",
+        "cert_inspect",
         "catalog_list",
         "adopt",
         "sessions_list",
         "session_show",
+        "session_archive",
+        "session_unarchive",
+        "session_pin",
+        "session_unpin",
         "session_status",
+        "sessions_history",
+        "sessions_send",
+        "sessions_spawn",
+        "run_finished",
+        "goal_set",
+        "goal_clear",
+        "message_recorded",
+        "compaction_recorded",
+        "session_reset",
+        "session_delete",
+        "agents_list",
+        "agents_delete",
         "watch_add",
         "watch_remove",
         "watch_list",
@@ -360,11 +500,26 @@ impl crate::wire::frame::FrameMessage for Reply {
         "nodes_list",
         "node",
         "nodes_remove",
+        "nodes_listen",
+        "nodes_reject",
+        "cert_issued",
+        "cert_revoked",
+        "cert_inspect",
         "catalog_list",
         "adopt",
         "sessions_list",
         "session_show",
         "session_status",
+        "sessions_history",
+        "sessions_send",
+        "sessions_spawn",
+        "run_finished",
+        "goal",
+        "recorded",
+        "session_reset",
+        "session_delete",
+        "agents_list",
+        "agents_delete",
         "watch_add",
         "watch_remove",
         "watch_list",

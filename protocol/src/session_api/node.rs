@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::CertificateState;
 use crate::report::LinkId;
 use crate::{Catalog, EpochMs, ThreadId};
 
@@ -26,6 +27,12 @@ pub struct NodeStatus {
     pub connection_error: Option<String>,
     /// When this node's certificate expires.
     pub certificate_not_after: EpochMs,
+    /// How that certificate stands now.
+    pub certificate_state: CertificateState,
+    /// How far the gateway's clock was ahead of this machine's, in milliseconds, when it last
+    /// welcomed this node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gateway_ahead_ms: Option<i64>,
     /// Where transcripts are looked for.
     pub roots: Vec<RootStatus>,
     /// What is followed.

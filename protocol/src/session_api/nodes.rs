@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::RootStatus;
+use crate::pairing::PairingWords;
 use crate::{EpochMs, Host, HostName, NodeId};
 
 /// The longest display name of a node, in characters: it stands in a column of a table.
@@ -64,14 +65,118 @@ pub struct Node {
     /// Its agent's version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// When its certificate expires.
-    pub certificate_not_after: EpochMs,
+    /// When its certificate expires; one that waits for approval has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certificate_not_after: Option<EpochMs>,
     /// What its agent warns of.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
     /// Where it looks for transcripts; only an answer about one node says so.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub roots: Vec<RootStatus>,
+    /// What it asks for, while it waits for approval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<PairingRequest>,
+    /// What operators did to it, newest first; only an answer about one node says so.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub audit: Vec<AuditEntry>,
+}
+
+/// A machine that asks to become a node, and waits for somebody to approve it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PairingRequest {
+    /// The id that it will have: the digest of its key.
+    pub id: NodeId,
+    /// What the machine calls itself.
+    pub machine_name: String,
+    /// Its agent's version.
+    pub version: String,
+    /// Where it asks from.
+    pub address: String,
+    /// What both sides show, to be compared.
+    pub words: PairingWords,
+    /// When it gives up.
+    pub expires_at: EpochMs,
+}
+
+/// Names a machine that waits for approval.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PairingRef {
+    /// The six words that it shows, or its id.
+    pub request: String,
+}
+
+/// Approves a machine that waits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodesApprove {
+    /// The six words that it shows, or its id.
+    pub request: String,
+    /// Host name and first display name; else what the machine calls itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+}
+
+/// A machine that is told no.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PairingRejected {
+    /// True once it has been told.
+    pub rejected: bool,
+    /// The id that it would have had.
+    pub id: NodeId,
+    /// What the machine calls itself.
+    pub machine_name: String,
+}
+
+/// What whoever listens for machines is told, one after the other.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PairingNews {
+    /// What happened.
+    pub event: PairingEvent,
+    /// Where machines ask; with `listening`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
+    /// Until when new machines may ask; with `listening`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<EpochMs>,
+    /// Which machine; with all events but `listening` and `closed`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<PairingRequest>,
+}
+
+/// What happened to those who ask.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PairingEvent {
+    /// From now on machines may ask.
+    Listening,
+    /// One asks.
+    Requested,
+    /// It was approved.
+    Approved,
+    /// It was rejected.
+    Rejected,
+    /// Nobody approved it in time.
+    Expired,
+    /// It has gone, or has asked anew with other words.
+    Withdrawn,
+    /// No machine may ask any more.
+    Closed,
+}
+
+/// One line of the record of what operators did.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AuditEntry {
+    /// When.
+    pub at: EpochMs,
+    /// Who.
+    pub actor: String,
+    /// What.
+    pub action: String,
+    /// `done`, or why not.
+    pub outcome: String,
 }
 
 /// How a node stands.

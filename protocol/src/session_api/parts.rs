@@ -34,6 +34,7 @@ impl Reply {
             Self::NodesList(nodes) => List::Nodes(&mut nodes.nodes),
             Self::CatalogList(page) => List::Threads(&mut page.threads),
             Self::SessionsList(page) => List::Sessions(&mut page.sessions),
+            Self::AgentsList(page) => List::Agents(&mut page.agents),
             Self::SessionStatus(status) => match &mut status.state_changes {
                 Some(changes) => List::Changes(&mut changes.events),
                 None => return Vec::new(),
@@ -50,6 +51,7 @@ impl Reply {
             Self::Signals(page) => List::Signals(&mut page.signals),
             Self::SignalsWhy(why) => List::Evidence(&mut why.evidence),
             Self::Check(page) => List::Findings(&mut page.findings),
+            Self::CertInspect(page) => List::Certificates(&mut page.certificates),
             Self::NodeStatus(status) => List::NodeLinks(&mut status.links),
             _ => return Vec::new(),
         }]
@@ -141,9 +143,11 @@ lists!(
     Messages: super::TurnMessage,
     Wakes: super::Wake,
     Findings: super::Finding,
+    Certificates: super::CertificateRow,
     Signals: super::SignalRow,
     Evidence: super::SignalEvidence,
-    NodeLinks: super::NodeLinkStatus
+    NodeLinks: super::NodeLinkStatus,
+    Agents: super::AgentRow
 );
 
 #[cfg(test)]

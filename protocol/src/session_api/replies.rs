@@ -39,6 +39,10 @@ pub struct GatewayStatus {
     pub database: String,
     /// What an operator should know.
     pub warnings: Vec<String>,
+    /// When the certificate that it shows to nodes expires.
+    pub server_certificate_not_after: EpochMs,
+    /// When its authority's expires.
+    pub authority_not_after: EpochMs,
 }
 
 /// How much there is.
@@ -460,7 +464,7 @@ pub struct SignalEvidence {
     pub rule: String,
 }
 
-/// What became of a signal recorded by hand.
+/// What became of a signal, or of what may have been one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recorded {
     /// True when it is a new row of the log.

@@ -7,14 +7,16 @@
 //! | links | gateway, one-way | `link` …, `links_end`, then each change: `link`, `link_removed` |
 //! | reports | node, bidirectional | `report`, answered by `report_answer` |
 //! | request | either side, bidirectional | one request and its answer |
-//! | join (own ALPN) | node, bidirectional | `join`, answered by `joined` or `refused` |
+//! | relay | node, bidirectional | `relay`, then one request of the session interface; its replies |
+//! | join (own ALPN) | node, bidirectional | `join`; or `ask`, `nonce`, `reveal`, `shown`; at the end `joined` or `refused` |
 
 use serde::{Deserialize, Serialize};
 
 use super::frame::FrameMessage;
 use crate::marker::Marker;
+use crate::pairing::{Commitment, Nonce};
 use crate::report::{Link, LinkId, Report, ReportAnswer};
-use crate::session_api::ApiError;
+use crate::session_api::{ApiError, Caller, HistoryItems};
 use crate::{Catalog, EpochMs, HostName, NodeId, ThreadId};
 
 /// How many threads one catalog page has, at most.
@@ -64,6 +66,10 @@ pub enum Message {
     OpenThread(OpenThread),
     /// The thread, ready to be followed.
     ThreadOpened(Box<ThreadOpened>),
+    /// Asks a node for a part of a thread's conversation.
+    HistoryPage(HistoryPage),
+    /// That part.
+    HistoryItems(HistoryItems),
     /// Asks for a sign of life.
     Ping {},
     /// The sign of life.
@@ -72,12 +78,22 @@ pub enum Message {
     Renew(Renew),
     /// The new certificate.
     Renewed(Renewed),
+    /// What follows on this stream is a request of the session interface.
+    Relay(Relay),
     /// A request failed.
     Failed(ApiError),
     /// Asks to become a node.
     Join(Join),
     /// Is a node now.
     Joined(Joined),
+    /// Asks to become a node without a link: somebody is to approve it.
+    Ask(Ask),
+    /// The gateway's nonce, in answer to `ask`.
+    Nonce(NonceOf),
+    /// The nonce that the asking machine had committed to.
+    Reveal(NonceOf),
+    /// People see the request from now on.
+    Shown {},
     /// The other side's message is not known to this build.
     Unsupported {
         /// That message's name.
@@ -106,10 +122,17 @@ impl FrameMessage for Message {
         "pong",
         "renew",
         "renewed",
+        "relay",
         "failed",
         "join",
         "joined",
+        "ask",
+        "nonce",
+        "reveal",
+        "shown",
         "unsupported",
+        "history_page",
+        "history_items",
     ];
 }
 
@@ -135,10 +158,17 @@ impl Message {
             Self::Pong {} => 15,
             Self::Renew(_) => 16,
             Self::Renewed(_) => 17,
-            Self::Failed(_) => 18,
-            Self::Join(_) => 19,
-            Self::Joined(_) => 20,
-            Self::Unsupported { .. } => 21,
+            Self::Relay(_) => 18,
+            Self::Failed(_) => 19,
+            Self::Join(_) => 20,
+            Self::Joined(_) => 21,
+            Self::Ask(_) => 22,
+            Self::Nonce(_) => 23,
+            Self::Reveal(_) => 24,
+            Self::Shown {} => 25,
+            Self::Unsupported { .. } => 26,
+            Self::HistoryPage(_) => 27,
+            Self::HistoryItems(_) => 28,
         };
         Self::NAMES[at]
     }
@@ -212,6 +242,14 @@ pub enum RefusalCode {
     NameTaken,
     /// Too many attempts; later.
     TooMany,
+    /// Nobody listens for machines that ask without a link.
+    NotListening,
+    /// Somebody looked at the request and said no.
+    Rejected,
+    /// Nobody approved the request in time.
+    TimedOut,
+    /// The certificate that was shown has been revoked; the node has not.
+    CertificateRevoked,
     /// Something else.
     #[serde(other)]
     Other,
@@ -334,6 +372,24 @@ pub struct OpenThread {
     pub thread_id: ThreadId,
 }
 
+/// Asks a node for a part of a thread's conversation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HistoryPage {
+    /// The family of the transcript.
+    pub catalog: Catalog,
+    /// The program's own id of the conversation.
+    pub thread_id: ThreadId,
+    /// How many items.
+    pub limit: u32,
+    /// Only what stands before this place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<u64>,
+    /// With tool calls and their results.
+    #[serde(default)]
+    pub tools: bool,
+}
+
 /// A thread, ready to be followed from its end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThreadOpened {
@@ -361,6 +417,15 @@ pub struct Renewed {
     pub certificate: Vec<u8>,
 }
 
+/// Announces a request that a program on the node's machine makes: the next frame is the
+/// request, and what comes back are its replies, as on a local socket.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Relay {
+    /// The conversation that the program runs, where it said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caller: Option<Caller>,
+}
+
 /// Asks to become a node.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -385,6 +450,31 @@ impl std::fmt::Debug for Join {
             .field("agent_version", &self.agent_version)
             .finish_non_exhaustive()
     }
+}
+
+/// Asks to become a node: the key, and the commitment to a nonce that comes later.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Ask {
+    /// The PKCS #10 signing request, DER. Only its public key and its proof of possession
+    /// are taken.
+    #[serde(with = "serde_bytes")]
+    pub signing_request: Vec<u8>,
+    /// See [`crate::pairing`].
+    #[serde(with = "serde_bytes")]
+    pub commitment: Commitment,
+    /// The machine's name, for the person who approves.
+    pub machine_name: String,
+    /// The agent's version.
+    pub agent_version: String,
+}
+
+/// The nonce of one side.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NonceOf {
+    /// See [`crate::pairing`].
+    #[serde(with = "serde_bytes")]
+    pub nonce: Nonce,
 }
 
 /// Is a node now.

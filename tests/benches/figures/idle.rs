@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tidings_tests::transcripts::Claude;
-use tidings_tests::{DoorClient, Gateway, Node, Scratch};
+use tidings_tests::{DoorClient, Gateway, Node, Scratch, cpu_ticks, resident_kib};
 
 use crate::restart::adopt_on;
 use crate::table::Figures;
@@ -41,7 +41,7 @@ pub(crate) fn idle(figures: &mut Figures) {
     let cpu = cpu_ticks(node.id()) - cpu;
     figures.add(
         "node agent, 10 000 transcripts, 1 000 followed: memory",
-        format!("{:.1} MB", resident_megabytes(node.id())),
+        format!("{:.1} MB", resident_kib(node.id()) / 1024.0),
         "<= 40 MB",
     );
     figures.add(
@@ -57,29 +57,4 @@ pub(crate) fn idle(figures: &mut Figures) {
         format!("{}", gateway.wal_bytes().saturating_sub(bytes)),
         "0",
     );
-}
-
-fn cpu_ticks(process: u32) -> f64 {
-    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).expect("a process");
-    let behind_name = stat.rsplit_once(')').expect("a name in parentheses").1;
-    let field = |at: usize| -> f64 {
-        let field = behind_name.split_whitespace().nth(at).expect("a field");
-        field.parse().expect("a number")
-    };
-    // utime and stime are fields 14 and 15, counted from 1 with the name as the second.
-    field(11) + field(12)
-}
-
-fn resident_megabytes(process: u32) -> f64 {
-    let status = std::fs::read_to_string(format!("/proc/{process}/status")).expect("a process");
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmRSS:"))
-        .expect("VmRSS");
-    let kilobytes: f64 = line
-        .trim()
-        .trim_end_matches(" kB")
-        .parse()
-        .expect("a number");
-    kilobytes / 1024.0
 }

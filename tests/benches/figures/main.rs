@@ -1,12 +1,17 @@
 //! Figures of the real programs: `cargo bench -p tidings-tests`, all of them in some minutes;
-//! `cargo bench -p tidings-tests -- scan` (or `log`, `restart`, `latency`, `idle`) some.
+//! `cargo bench -p tidings-tests -- scan` (or `instructions`; `log`, and of it `rate` or `nodes`;
+//! `restart`, `latency`, `idle`, `reconnect`) some.
 //!
 //! Figures depend on the machine and on what else it does; each is printed with the
 //! specification's number beside it, and nothing fails when one is missed.
 
+mod fleet;
 mod idle;
 mod latency;
 mod log;
+mod nodes;
+mod noise;
+mod rate;
 mod restart;
 mod scan;
 mod table;
@@ -24,10 +29,26 @@ fn main() {
     if std::env::args().any(|argument| argument == "--test") {
         return;
     }
+    if let [first, what, root, path] = &wanted[..]
+        && first == "alone"
+    {
+        return scan::alone(what, root.as_ref(), path.as_ref());
+    }
     let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|word| word == name);
     let mut figures = Figures::default();
+    noise::noise(&mut figures);
     if is_wanted("scan") {
         scan::scan(&mut figures);
+    }
+    if is_wanted("instructions") {
+        scan::instructions(&mut figures);
+    }
+    let mut beside_the_database = None;
+    if is_wanted("rate") || is_wanted("log") {
+        beside_the_database = rate::rate(&mut figures);
+    }
+    if is_wanted("nodes") || is_wanted("log") {
+        nodes::nodes(&mut figures, beside_the_database);
     }
     if is_wanted("log") {
         with_local_node(|gateway, _| {
@@ -48,6 +69,9 @@ fn main() {
     }
     if is_wanted("idle") {
         idle::idle(&mut figures);
+    }
+    if is_wanted("reconnect") {
+        fleet::fleet(&mut figures);
     }
     figures.print();
 }

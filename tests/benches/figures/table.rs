@@ -8,20 +8,20 @@ pub(crate) struct Figures(Vec<Figure>);
 
 #[derive(Debug)]
 struct Figure {
-    name: &'static str,
+    name: String,
     value: String,
-    target: &'static str,
+    target: String,
 }
 
 impl Figures {
     /// Adds a figure, with what it should be at the least or at the most.
     #[expect(clippy::print_stderr, reason = "progress of a long run")]
-    pub(crate) fn add(&mut self, name: &'static str, value: String, target: &'static str) {
+    pub(crate) fn add(&mut self, name: &str, value: String, target: &str) {
         eprintln!("{name}: {value} (target {target})");
         self.0.push(Figure {
-            name,
+            name: name.to_owned(),
             value,
-            target,
+            target: target.to_owned(),
         });
     }
 

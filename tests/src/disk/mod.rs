@@ -5,13 +5,11 @@ mod power;
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::Command;
 
 use crate::gateway::Setup;
 use crate::scratch::Scratch;
+use crate::shim::compile;
 pub use power::Cut;
-
-const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/shim/disk.c");
 
 /// What goes wrong, and at which call, counted from 1 and from now on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,19 +39,10 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// A disk without a fault. Its library is compiled, as SQLite is.
+    /// A disk without a fault.
     pub fn new(scratch: &Scratch) -> Self {
         let folder = scratch.folder("disk");
-        let library = folder.join("disk.so");
-        let cc = std::env::var("CC").unwrap_or_else(|_| "cc".to_owned());
-        let status = Command::new(cc)
-            .args([
-                "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-o",
-            ])
-            .args([library.as_os_str(), SOURCE.as_ref(), "-ldl".as_ref()])
-            .status();
-        let status = status.expect("a C compiler, which SQLite needs too");
-        assert!(status.success(), "{SOURCE} does not compile");
+        let library = compile("disk", &folder);
         Self {
             library,
             folder,

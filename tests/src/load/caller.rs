@@ -1,7 +1,7 @@
 //! One caller: asks for one thing after the other, and keeps what it is answered.
 
 use tidings_protocol::session_api::{
-    LeaseRef, Request, SessionRef, SignalsRecord, StatusQuery, WatchPair,
+    LeaseRef, Request, SessionRef, SignalsRecord, SpeakerRef, StatusQuery, WatchPair,
 };
 use tidings_protocol::signal::RunOutcome;
 use tidings_protocol::{SessionKey, SignalKind};
@@ -80,7 +80,7 @@ impl Caller {
             10..=11 => Request::WatchAdd(pair(watcher, target)),
             12 => Request::WatchRemove(pair(watcher, target)),
             13 => Request::NoticesDrain(session(watcher)),
-            14..=15 => Request::TurnBegin(session(watcher)),
+            14..=15 => Request::TurnBegin(speaker(watcher)),
             16 => Request::SessionStatus(self.look(watcher, target)),
             _ => self.settle(&watcher).unwrap_or_else(|| {
                 // Nothing to settle: something new to tell of.
@@ -154,9 +154,16 @@ impl Caller {
 
 fn pair(watcher: SessionKey, target: SessionKey) -> WatchPair {
     WatchPair {
-        watcher,
+        watcher: Some(watcher),
         target,
         target_agent: None,
+    }
+}
+
+fn speaker(session_key: SessionKey) -> SpeakerRef {
+    SpeakerRef {
+        session_key: Some(session_key),
+        agent: None,
     }
 }
 

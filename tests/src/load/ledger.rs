@@ -51,8 +51,8 @@ impl Ledger {
                     self.drained(&watcher.session_key, notice);
                 }
             }
-            (Request::TurnBegin(session), Reply::TurnBegin(begun)) => {
-                self.begun(&session.session_key, begun);
+            (Request::TurnBegin(speaker), Reply::TurnBegin(begun)) => {
+                self.begun(speaking(speaker.session_key.as_ref()), begun);
             }
             (Request::TurnConfirm(lease), Reply::TurnSettled(settled)) => {
                 self.settled(&lease.token, settled.notices, Settling::Confirmed);
@@ -85,8 +85,9 @@ impl Ledger {
                 self.doubt(&pair.0);
                 self.watches.entry(pair).or_default().stands = Stands::Unknown;
             }
-            Request::TurnBegin(session) => {
-                self.turns.insert(session.session_key.clone(), Turn::Lost);
+            Request::TurnBegin(speaker) => {
+                let watcher = speaking(speaker.session_key.as_ref()).clone();
+                self.turns.insert(watcher, Turn::Lost);
             }
             Request::TurnConfirm(lease) | Request::TurnRelease(lease) => {
                 if let Some(watcher) = self.holder(&lease.token) {
@@ -289,5 +290,10 @@ fn seeded(asked: &SignalsRecord) -> Option<Pair> {
 }
 
 fn pair_of(pair: &WatchPair) -> Pair {
-    (pair.watcher.clone(), pair.target.clone())
+    (speaking(pair.watcher.as_ref()).clone(), pair.target.clone())
+}
+
+/// Who speaks: a caller of the load always says so.
+fn speaking(session: Option<&SessionKey>) -> &SessionKey {
+    session.expect("a caller names its session")
 }

@@ -27,10 +27,13 @@ impl Claude {
     /// A conversation that has gone on for a while: a prompt, a tool call, its result, an
     /// answer.
     pub fn create(root: &Path) -> Self {
+        Self::create_in(&root.join("-home-ada-engine"))
+    }
+
+    /// The same in the folder of some project.
+    pub fn create_in(project: &Path) -> Self {
         let session = uuid();
-        let path = root
-            .join("-home-ada-engine")
-            .join(format!("{session}.jsonl"));
+        let path = project.join(format!("{session}.jsonl"));
         let mut claude = Self {
             file: TranscriptFile::create(&path),
             session,
@@ -66,6 +69,27 @@ impl Claude {
         let line = self.typed_at(text, at);
         let id = self.parent.trim_matches('"').to_owned();
         (self.file.append(&line), id, at)
+    }
+
+    /// The line of a person who types `text`, without its end; it is not written.
+    pub fn line(&mut self, text: &str) -> String {
+        self.typed(text)
+    }
+
+    /// Appends bytes as they are, in one write.
+    pub fn append(&mut self, bytes: impl AsRef<[u8]>) {
+        self.file.append_bytes(bytes.as_ref());
+    }
+
+    /// Another file stands in its place now, or it was cut: it goes on behind what is there.
+    pub fn reopen(&mut self) {
+        self.file.reopen();
+    }
+
+    /// The file moves there, as after `/cd`.
+    pub fn move_to(&mut self, folder: &Path) {
+        let name = self.path().file_name().expect("a file name").to_owned();
+        self.file.move_to(&folder.join(name));
     }
 
     /// Appends one of everything that the program writes without anybody having typed it,

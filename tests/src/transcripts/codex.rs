@@ -1,5 +1,6 @@
 //! Codex.
 
+use std::fs;
 use std::path::Path;
 
 use super::file::{TranscriptFile, Turn};
@@ -48,6 +49,14 @@ impl Codex {
     /// The file.
     pub fn path(&self) -> &Path {
         self.file.path()
+    }
+
+    /// The program compresses it, as it does with what is idle for long. What is in it no
+    /// longer matters here.
+    pub fn compress(&self) {
+        let mut compressed = self.path().as_os_str().to_owned();
+        compressed.push(".zst");
+        fs::rename(self.path(), compressed).expect("a compressed transcript");
     }
 
     /// Appends what the program writes without anybody having typed it, each with `text` in

@@ -61,6 +61,28 @@ impl TranscriptFile {
         turns
     }
 
+    /// Appends bytes as they are, in one write.
+    pub(super) fn append_bytes(&mut self, bytes: &[u8]) {
+        let written = self.file.write_all(bytes);
+        written.expect("a transcript takes bytes");
+        self.len += bytes.len() as u64;
+    }
+
+    /// Another file stands in its place now, or it was cut: what is written next goes to the
+    /// end of what is there.
+    pub(super) fn reopen(&mut self) {
+        let file = OpenOptions::new().append(true).open(&self.path);
+        self.file = file.expect("a transcript");
+        self.len = fs::metadata(&self.path).expect("a transcript").len();
+    }
+
+    /// It is somewhere else from now on.
+    pub(super) fn move_to(&mut self, path: &Path) {
+        fs::create_dir_all(path.parent().expect("a folder")).expect("the folder of a transcript");
+        fs::rename(&self.path, path).expect("a transcript moves");
+        path.clone_into(&mut self.path);
+    }
+
     pub(super) fn path(&self) -> &Path {
         &self.path
     }

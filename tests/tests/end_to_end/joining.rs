@@ -42,6 +42,27 @@ fn a_machine_that_missed_the_answer_gets_the_same_one_again() {
 }
 
 #[test]
+fn a_gateway_killed_after_it_has_admitted_a_machine_gives_the_same_answer_again() {
+    let mut gateway = Gateway::start(&Scratch::new());
+    let mut node = Node::new(gateway.scratch(), "laptop");
+    let link = node.invite(&gateway);
+    let first = node.join_with(&link).done();
+    let identity = node.state_dir().join("node.json");
+    let kept = fs::read(&identity).expect("an identity");
+    gateway.kill();
+    fs::remove_file(&identity).expect("the answer is lost");
+    gateway.restart();
+    assert_eq!(node.join_with(&link).done(), first);
+    assert_eq!(
+        fs::read(&identity).expect("an identity"),
+        kept,
+        "the same certificate"
+    );
+    node.run();
+    assert_eq!(node_names(&gateway), ["laptop"]);
+}
+
+#[test]
 fn a_machine_that_has_joined_does_not_join_again() {
     let gateway = Gateway::start(&Scratch::new());
     let mut node = Node::join(&gateway, "laptop");

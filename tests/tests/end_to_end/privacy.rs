@@ -3,8 +3,10 @@
 use std::fs;
 use std::path::PathBuf;
 
+use tidings_protocol::SessionKey;
+use tidings_protocol::session_api::{LeaseRef, Reply, Request, SpeakerRef};
 use tidings_tests::transcripts::{Claude, Codex, Transcript};
-use tidings_tests::{TwoMachines, WATCHER, containing, files};
+use tidings_tests::{DoorClient, TwoMachines, WATCHER, containing, files};
 
 /// Nothing else on this machine spells it.
 const CANARY: &str = "Quetzal7marmalade";
@@ -31,6 +33,39 @@ fn no_message_text_is_in_a_database_a_state_directory_or_a_log() {
 
     // While both run, with what is only in the write-ahead log, and after both have stopped.
     nothing_leaked(&machines);
+    assert_eq!(machines.node.stop(), 0);
+    assert_eq!(machines.gateway.stop(), 0);
+    nothing_leaked(&machines);
+}
+
+#[test]
+fn a_message_leaves_nothing_behind_once_its_delivery_is_confirmed() {
+    let mut machines = TwoMachines::start();
+    let gateway = &machines.gateway;
+    let spawned = gateway.ask(&["sessions", "spawn", WATCHER, CANARY]);
+    let child = spawned["sessionKey"].as_str().expect("a key").to_owned();
+    // One that fits a page of the database, and one that does not.
+    let long = gateway.scratch().path().join("long.txt");
+    fs::write(&long, CANARY.repeat(5_000)).expect("a text");
+    let file = long.to_str().expect("a path");
+    gateway.ask(&["sessions", "send", &child, CANARY]);
+    gateway.ask(&["sessions", "send", &child, "--file", file]);
+    let wal = gateway.state_dir().join("state.sqlite-wal");
+    assert_eq!(containing(vec![wal.clone()], CANARY.as_bytes()), [wal]);
+
+    let mut door = DoorClient::connect(gateway.state_dir());
+    let begin = Request::TurnBegin(SpeakerRef {
+        session_key: Some(SessionKey::parse(&child).expect("a key")),
+        agent: None,
+    });
+    let Reply::TurnBegin(turn) = door.ask(&begin) else {
+        panic!("no turn");
+    };
+    assert_eq!(turn.messages.len(), 3);
+    let token = turn.token.expect("a lease");
+    door.ask(&Request::TurnConfirm(LeaseRef { token }));
+    drop(door);
+    fs::remove_file(&long).expect("the text is gone");
     assert_eq!(machines.node.stop(), 0);
     assert_eq!(machines.gateway.stop(), 0);
     nothing_leaked(&machines);

@@ -1,7 +1,9 @@
-//! Faults: disks that are full, broken or slow, databases that are not what they should be,
-//! readers that do not read. Nothing that was answered is lost, and every fault has a name.
+//! Faults: disks that are full, broken or slow, clocks that jump, databases that are not what
+//! they should be, readers that do not read. Nothing that was answered is lost, and every
+//! fault has a name.
 
 mod backed_up;
+mod clocks;
 mod disk;
 mod full;
 mod locked;

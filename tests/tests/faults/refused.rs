@@ -85,6 +85,20 @@ const CASES: &[Case] = &[
         hint: "backup",
     },
     Case {
+        what: "it has been emptied",
+        happens: |database| fs::write(database, b"").expect("nothing"),
+        code: 65,
+        message: &["state.sqlite", "empty", "a gateway was run"],
+        hint: "backup",
+    },
+    Case {
+        what: "it is gone",
+        happens: |database| fs::remove_file(database).expect("gone"),
+        code: 65,
+        message: &["state.sqlite", "not there", "a gateway was run"],
+        hint: "backup",
+    },
+    Case {
         what: "it is empty, beside its log",
         happens: |database| {
             fs::write(beside(database, "-wal"), [7; PAGE_BYTES]).expect("a log");

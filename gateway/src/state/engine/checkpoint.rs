@@ -1,5 +1,6 @@
 //! Moves what is committed from the write-ahead log into the database file.
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -12,18 +13,17 @@ use super::fault::{Fault, failure};
 use super::hub::Hub;
 use crate::state::Health;
 
-/// After how many changed rows the log is moved: some 20 MB of it, as rows go. Each move
-/// costs an fsync that the writer's own has to share the disk with; but what has not been
-/// moved is read again after a crash.
-const ROWS_PER_CHECKPOINT: u64 = 16_000;
+/// After how many pages the log is moved, 8 MB of it: much of what is written is written
+/// again soon, and moved once. What has not been moved is read again after a crash.
+const PAGES_PER_MOVE: u64 = 2_048;
+/// How many pages may have come since the last move for the writer to move them itself while
+/// everybody waits: an fsync and some milliseconds.
+const PAGES_LEFT: u64 = 512;
 /// How large the log may grow before the writer cuts it. It grows when a reader holds on
 /// to an old state for long.
 const MAX_WAL_BYTES: u64 = 64 * 1024 * 1024;
 /// How much more it may grow before a cut that failed is tried again.
 const WAL_GRACE_BYTES: u64 = 16 * 1024 * 1024;
-/// How many changed rows may have come since the last move when the log is cut: the writer
-/// moves what is left itself, while everybody waits.
-const ROWS_LEFT_TO_CUT: u64 = 2_000;
 /// How long the writer waits for readers when it cuts the log: they read short pages.
 const CUT_PATIENCE: Duration = Duration::from_millis(10);
 /// How long any connection waits for another process that holds the database.
@@ -35,8 +35,12 @@ pub(crate) struct CheckpointSignal {
     changed: Condvar,
     /// While the checkpoint thread has something to do or does it.
     moving: AtomicBool,
-    /// How many rows had been changed when the last move was asked for.
-    moved_at: AtomicU64,
+    /// A move has ended, and the log has not begun anew since.
+    has_moved: AtomicBool,
+    /// How many pages the log has.
+    pages: AtomicU64,
+    /// How many it had when the last move began.
+    moved: AtomicU64,
     /// How large the log is to be when it is cut.
     cut_above: AtomicU64,
 }
@@ -53,31 +57,50 @@ impl CheckpointSignal {
             wanted: Mutex::default(),
             changed: Condvar::new(),
             moving: AtomicBool::new(false),
-            moved_at: AtomicU64::new(0),
+            has_moved: AtomicBool::new(false),
+            pages: AtomicU64::new(0),
+            moved: AtomicU64::new(0),
             cut_above: AtomicU64::new(MAX_WAL_BYTES),
         }
     }
 
-    /// After a commit on the writer's connection, which has changed this many rows so far.
-    pub(crate) fn committed(
-        &self,
-        rows: u64,
-        writer: &Connection,
-        database: &Path,
-    ) -> rusqlite::Result<()> {
-        let since_move = rows - self.moved_at.load(Ordering::Relaxed);
-        let too_large = log_bytes(database) > self.cut_above.load(Ordering::Relaxed);
+    /// After a commit on the writer's connection, on its thread.
+    ///
+    /// The log begins anew, and stays as large as it is, with the first commit that finds
+    /// all of it moved. While there is always another commit only the writer can bring that
+    /// about, by moving the little that has come during the last move.
+    pub(crate) fn committed(&self, writer: &Connection, database: &Path) -> rusqlite::Result<()> {
+        let pages = LOG_PAGES.get();
+        self.pages.store(pages, Ordering::Relaxed);
         if self.moving.load(Ordering::Acquire) {
             return Ok(());
         }
-        if too_large && since_move <= ROWS_LEFT_TO_CUT {
-            return self.cut(writer, database);
+        let moved = self.moved.load(Ordering::Relaxed);
+        let left = if pages < moved { pages } else { pages - moved };
+        let too_large = log_bytes(database) > self.cut_above.load(Ordering::Relaxed);
+        if left <= PAGES_LEFT {
+            let has_moved = self.has_moved.swap(false, Ordering::Relaxed);
+            return match (too_large, has_moved) {
+                (true, _) => self.cut(writer, database),
+                (false, true) => move_log(writer),
+                (false, false) => Ok(()),
+            };
         }
-        if too_large || since_move >= ROWS_PER_CHECKPOINT {
-            self.moved_at.store(rows, Ordering::Relaxed);
+        if too_large || left >= PAGES_PER_MOVE {
+            self.moved.store(pages, Ordering::Relaxed);
             self.moving.store(true, Ordering::Release);
             self.set(|wanted| wanted.checkpoint = true);
         }
+        Ok(())
+    }
+
+    /// Moves the log on a connection of its own, and then what has come meanwhile.
+    fn move_twice(&self, conn: &Connection) -> rusqlite::Result<()> {
+        move_log(conn)?;
+        self.moved
+            .store(self.pages.load(Ordering::Relaxed), Ordering::Relaxed);
+        move_log(conn)?;
+        self.has_moved.store(true, Ordering::Relaxed);
         Ok(())
     }
 
@@ -128,7 +151,9 @@ impl Checkpointer {
             .name("state-checkpoint".to_owned())
             .spawn(move || {
                 while waiting.wait() {
-                    checkpoint(&conn, &path, &hub);
+                    if let Err(error) = waiting.move_twice(&conn) {
+                        put_off(&error, &path, &hub);
+                    }
                     waiting.moving.store(false, Ordering::Release);
                 }
             })?;
@@ -159,14 +184,30 @@ impl Drop for Checkpointer {
     }
 }
 
+thread_local! {
+    /// How many pages the log has after the last commit on this thread.
+    static LOG_PAGES: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Has the commits of the writer's connection tell how many pages the log has.
+pub(crate) fn count_log_pages(writer: &Connection) {
+    writer.wal_hook(Some(|_, pages| {
+        LOG_PAGES.set(u64::try_from(pages).unwrap_or(0));
+        Ok(())
+    }));
+}
+
 /// Moves what no reader needs any more, without waiting for anybody.
-fn checkpoint(conn: &Connection, path: &Path, hub: &Hub) {
-    let moved = conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
-    let Err(error) = moved else { return };
-    match Fault::of(&error) {
+fn move_log(conn: &Connection) -> rusqlite::Result<()> {
+    conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
+}
+
+/// The log was not moved.
+fn put_off(error: &rusqlite::Error, path: &Path, hub: &Hub) {
+    match Fault::of(error) {
         // An fsync that failed is never tried again: what it covered is unknown.
         Fault::Fatal => {
-            let error = failure(path, &error);
+            let error = failure(path, error);
             tracing::error!(%error, "the database has failed");
             hub.report(Health::Failed(Arc::new(error)));
         }

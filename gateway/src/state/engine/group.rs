@@ -263,8 +263,7 @@ impl WriterThread {
         for job in ran {
             job.answer(None);
         }
-        let rows = self.conn.total_changes();
-        if let Err(error) = self.checkpoints.committed(rows, &self.conn, &self.path) {
+        if let Err(error) = self.checkpoints.committed(&self.conn, &self.path) {
             match Fault::of(&error) {
                 Fault::Fatal => self.fail(&error),
                 Fault::DiskFull | Fault::Locked | Fault::Statement => {

@@ -19,7 +19,7 @@ pub(crate) use checkpoint::{CheckpointSignal, Checkpointer};
 pub(crate) use group::WriterParts;
 pub(crate) use hub::Hub;
 pub use open::{DATABASE_FILE, OpenError, StateOptions};
-pub(crate) use open::{Opened, open, open_for_copy};
+pub(crate) use open::{Opened, open, open_for_copy, unwritten};
 pub(crate) use queue::Priority;
 pub(crate) use readers::{ReadError, Readers};
 pub(crate) use tx::{OpResult, Tx};

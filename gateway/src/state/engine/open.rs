@@ -1,6 +1,6 @@
 //! Opening the database, or saying why not. What is refused is left as it is.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -239,6 +239,14 @@ fn inspect(path: &Path) -> Result<Found, OpenError> {
     Ok(Found::Ours)
 }
 
+/// The database of this state directory where nothing has ever been written to it: a start
+/// would make a new one there.
+pub(crate) fn unwritten(directory: &Path) -> Option<PathBuf> {
+    let path = directory.join(DATABASE_FILE);
+    let bytes = fs::metadata(&path).map_or(0, |file| file.len());
+    (bytes == 0 && !has_log(&path)).then_some(path)
+}
+
 /// True when there is a log beside the database with something in it.
 fn has_log(path: &Path) -> bool {
     log_bytes(path) > 0
@@ -312,7 +320,9 @@ fn prepare_writer(
             known: newest(),
         });
     }
-    if found == Found::New && version == 0 {
+    // Not by what was found: where the very first write was interrupted, the header was ours
+    // and the engine has just taken that write back.
+    if version == 0 && application_id(conn).map_err(engine)? == 0 {
         // Written into the file's header before there is a log, so that the next start can
         // read it without the engine.
         conn.pragma_update(None, "application_id", APPLICATION_ID)
@@ -333,7 +343,13 @@ fn prepare_writer(
     }
     migrate(conn, path, MIGRATIONS, options.clock.now())?;
     super::checkpoint::cut_wal(conn).map_err(engine)?;
+    super::checkpoint::count_log_pages(conn);
     Ok(())
+}
+
+/// Whose the engine takes the database for; 0 for nobody's yet.
+fn application_id(conn: &Connection) -> rusqlite::Result<u32> {
+    conn.query_row("PRAGMA application_id", [], |row| row.get(0))
 }
 
 /// Has the engine write ahead, and answers the mode that it is in then.

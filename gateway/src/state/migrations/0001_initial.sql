@@ -157,15 +157,28 @@ CREATE TABLE entries (
     extra TEXT NOT NULL DEFAULT '{}'
 ) STRICT;
 
--- What the readable projection of an agent's entries was last: its content to merge
--- against, its digest, and the digest before it until the rename is through.
+-- What the readable projection of an agent's entries was last: its digest, and the digest
+-- before it until the rename is through. Either is ours.
 CREATE TABLE projections (
     agent_id TEXT PRIMARY KEY,
-    digest BLOB NOT NULL,
-    previous_digest BLOB,
-    content TEXT NOT NULL,
+    digest BLOB NOT NULL CHECK (length(digest) = 32),
+    previous_digest BLOB CHECK (length(previous_digest) = 32),
     written_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
+
+-- Its entries, to merge against: what the newest projection shows of each (nothing: NULL),
+-- and what the one before did while the newest may not be in place yet.
+CREATE TABLE projected_entries (
+    agent_id TEXT NOT NULL,
+    session_key TEXT NOT NULL,
+    digest BLOB CHECK (length(digest) = 16),
+    pending INTEGER NOT NULL CHECK (pending IN (0, 1)),
+    previous_digest BLOB CHECK (length(previous_digest) = 16),
+    PRIMARY KEY (agent_id, session_key),
+    CHECK (pending OR (digest IS NOT NULL AND previous_digest IS NULL))
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX projected_entries_pending ON projected_entries (agent_id) WHERE pending;
 
 CREATE TABLE links (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -191,15 +204,18 @@ CREATE TABLE links (
 
 CREATE INDEX links_by_source ON links (host, catalog, thread_id);
 
--- The digests of texts that the gateway delivered to a link's thread.
+-- The digests of texts that the gateway delivered to a link's thread. A text that is handed
+-- out again is another delivery: each suppresses one turn.
 CREATE TABLE deliveries (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
     link INTEGER NOT NULL REFERENCES links (id) ON DELETE CASCADE,
     message INTEGER NOT NULL,
     digest BLOB NOT NULL CHECK (length(digest) = 16),
     delivered_at INTEGER NOT NULL,
-    echoed_at INTEGER,
-    PRIMARY KEY (link, message)
-) STRICT, WITHOUT ROWID;
+    echoed_at INTEGER
+) STRICT;
+
+CREATE INDEX deliveries_by_link ON deliveries (link);
 
 -- A node's row stays for ever: its host name stands in keys and is never given again.
 CREATE TABLE nodes (

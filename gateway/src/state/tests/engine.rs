@@ -2,9 +2,11 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use tidings_protocol::session_api::ChildRuntime;
+
 use super::*;
 use crate::state::engine::{OpResult, Priority, Tx};
-use crate::state::{Health, StateError};
+use crate::state::{Health, NewChild, StateError};
 
 /// Keeps the writer busy until it is let go.
 struct Gate {
@@ -161,11 +163,8 @@ async fn a_full_disk_reads_on_and_is_tried_again_after_five_seconds() {
     };
     limit("1").await.expect("no page more than there are");
     let store = async || {
-        let body = "m".repeat(100 * 1024);
-        let queued = fixture
-            .state
-            .queue_message(address("agent:main:t"), None, body);
-        queued.await.map(drop)
+        let large = message("agent:main:t", &"m".repeat(100 * 1024));
+        fixture.state.send(large).await.map(drop)
     };
     let full = StateError::DiskFull {
         path: fixture.state.path().to_owned(),
@@ -199,10 +198,14 @@ async fn a_full_disk_takes_its_whole_group_with_it_and_none_is_half_written() {
     let small = queued(async move { state.record(signal("agent:main:t")).await }).await;
     let state = fixture.state.clone();
     let large = queued(async move {
-        let body = "m".repeat(100 * 1024);
-        state
-            .queue_message(address("agent:main:t"), None, body)
-            .await
+        let child = NewChild {
+            parent: address("agent:main:t"),
+            agent: agent("main"),
+            runtime: ChildRuntime::Subagent,
+            label: None,
+            task: "m".repeat(100 * 1024),
+        };
+        state.spawn(child).await
     })
     .await;
     gate.open.send(()).expect("open");

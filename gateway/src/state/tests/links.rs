@@ -1,6 +1,6 @@
 //! Adopting threads and applying reports.
 
-use tidings_protocol::report::{Inconclusive, Link};
+use tidings_protocol::report::{Inconclusive, Link, Look};
 use tidings_protocol::session_api::UpstreamState;
 
 use super::*;
@@ -300,14 +300,21 @@ async fn a_good_look_and_a_node_that_was_away_start_the_count_anew() {
     let (fixture, link) = adopted().await;
     let node = NodeId::of_public_key(b"local");
     let misses = async |fixture: &Fixture| fixture.number("SELECT misses FROM links");
+    assert_eq!(fixture.link(link).await.last_look, Look::Good);
     fixture.report(report(link, 1, Outcome::Missing)).await;
     assert_eq!(misses(&fixture).await, 1);
-    let unknown = Outcome::Inconclusive(Inconclusive::RootUnavailable);
-    fixture.report(report(link, 2, unknown)).await;
+    assert_eq!(fixture.link(link).await.last_look, Look::Missing);
+    let unknown = Inconclusive::RootUnavailable;
+    fixture
+        .report(report(link, 2, Outcome::Inconclusive(unknown)))
+        .await;
     let fixture = fixture.reopened().await;
     assert_eq!(misses(&fixture).await, 1, "it is in the database");
+    let last_look = fixture.link(link).await.last_look;
+    assert_eq!(last_look, Look::Inconclusive(unknown));
     fixture.report(report(link, 3, Outcome::Quiet)).await;
     assert_eq!(misses(&fixture).await, 0);
+    assert_eq!(fixture.link(link).await.last_look, Look::Good);
     fixture.report(report(link, 4, Outcome::Missing)).await;
     assert_eq!(misses(&fixture).await, 1);
     let connected = fixture.state.node_connected(node, "1.1".to_owned()).await;
@@ -390,7 +397,7 @@ async fn a_delivery_is_handed_to_the_node_until_its_echo_is_reported() {
     }
     let delivered = async || {
         let deliveries = fixture.link(link).await.echo.deliveries;
-        deliveries.iter().map(|d| d.message).collect::<Vec<_>>()
+        deliveries.iter().map(|d| d.id).collect::<Vec<_>>()
     };
     assert_eq!(delivered().await, (3..=12).collect::<Vec<_>>());
     let echoed = Outcome::Activity(Activity {

@@ -1,12 +1,21 @@
 //! Stories over a real database file.
 
+mod audit;
+mod children;
 mod crashes;
+mod deliveries;
+mod endings;
 mod engine;
+mod exchange;
+mod goals;
+mod inputs;
 mod links;
 mod log;
+mod messages;
 mod notices;
 mod opening;
 mod pairing;
+mod rate;
 mod retention;
 mod sessions;
 mod turns;
@@ -26,8 +35,8 @@ use tidings_protocol::{Actor, Catalog, EpochMs, Host, NodeId, SessionKey, Signal
 use tokio::sync::broadcast;
 
 use super::{
-    AgentId, Effect, NewAdoption, NewCertificate, NewSignal, SessionAddress, State, StateOptions,
-    StatusRead, Wake,
+    AgentId, Effect, NewAdoption, NewCertificate, NewMessage, NewSignal, SessionAddress,
+    SignalsPage, State, StateOptions, StatusRead, Wake, Watching,
 };
 
 /// Where the tests' clock begins.
@@ -121,6 +130,34 @@ impl Fixture {
         assert!(added.expect("an answer").watched);
     }
 
+    /// Sends a session, which exists from then on, a message; answers its id.
+    async fn queue(&self, target: &str, sender: Option<&str>, body: &str) -> u64 {
+        let ensured = self.state.ensure_session(address(target)).await;
+        ensured.expect("a session");
+        let message = NewMessage {
+            sender: sender.map(address),
+            ..message(target, body)
+        };
+        self.state.send(message).await.expect("queued").message
+    }
+
+    /// A session's entry, as JSON has it.
+    async fn entry(&self, session: &str) -> serde_json::Value {
+        let entry = self.state.session_entry(address(session)).await;
+        serde_json::from_str(&entry.expect("an entry").entry).expect("json")
+    }
+
+    /// The signals of a session, as kind and summary.
+    async fn log(&self, session: &str) -> Vec<(SignalKind, String)> {
+        let page = SignalsPage {
+            session: Some(key(session)),
+            limit: 1_000,
+            ..SignalsPage::default()
+        };
+        let signals = self.state.signals(page).await.expect("signals");
+        signals.into_iter().map(|s| (s.kind, s.summary)).collect()
+    }
+
     async fn drain(&self, watcher: &str) -> Vec<Notice> {
         let drained = self.state.drain(key(watcher)).await;
         drained.expect("drained").notices
@@ -169,6 +206,17 @@ fn agent(text: &str) -> AgentId {
 /// The session of a key; bare ones belong to `main`.
 fn address(text: &str) -> SessionAddress {
     SessionAddress::resolve(key(text), &agent("main")).expect("an address")
+}
+
+/// A message from an operator.
+fn message(target: &str, body: &str) -> NewMessage {
+    NewMessage {
+        target: address(target),
+        sender: None,
+        body: body.to_owned(),
+        watch: Watching::Unchanged,
+        expected_session_id: None,
+    }
 }
 
 fn certificate(serial: u8) -> NewCertificate {

@@ -154,7 +154,12 @@ async fn a_reset_of_the_watcher_ends_its_watches_and_begins_a_new_conversation()
     let fixture = watched().await;
     let before = fixture.state.ensure_session(address(W)).await.expect("w");
     fixture.change(T).await;
-    assert_eq!(fixture.state.reset_session(address(W)).await, Ok(1));
+    let reset = fixture
+        .state
+        .reset_session(address(W))
+        .await
+        .expect("reset");
+    assert_eq!(reset.watches_ended, 1);
     assert_eq!(fixture.pending(W).await, []);
     fixture.change(T).await;
     assert_eq!(fixture.pending(W).await, []);

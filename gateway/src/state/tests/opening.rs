@@ -37,6 +37,45 @@ async fn a_closed_database_is_one_file_that_only_its_owner_reads() {
     assert_eq!(mode & 0o777, 0o600);
 }
 
+/// A journal that says that a database had no pages before the write that it belongs to, as
+/// SQLite's file format lays it down.
+fn journal_of_the_first_write() -> Vec<u8> {
+    const MAGIC: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
+    const SECTOR_BYTES: u32 = 512;
+    const PAGE_BYTES: u32 = 4096;
+    let (records, nonce, pages_before): (u32, u32, u32) = (0, 7, 0);
+    let mut journal = MAGIC.to_vec();
+    for number in [records, nonce, pages_before, SECTOR_BYTES, PAGE_BYTES] {
+        journal.extend(number.to_be_bytes());
+    }
+    journal.resize(SECTOR_BYTES as usize, 0);
+    journal
+}
+
+#[tokio::test]
+async fn a_database_whose_very_first_write_was_interrupted_is_begun_anew_and_stays_ours() {
+    let dir = tempfile::tempdir().expect("directory");
+    let clock = Arc::new(TestClock(Mutex::new((START, Duration::ZERO))));
+    let path = dir.path().join(DATABASE_FILE);
+    let ours = 0x5469_646e_u32;
+    let conn = rusqlite::Connection::open(&path).expect("open");
+    conn.pragma_update(None, "application_id", ours)
+        .expect("the first write");
+    drop(conn);
+    let journal = dir.path().join(format!("{DATABASE_FILE}-journal"));
+    fs::write(&journal, journal_of_the_first_write()).expect("killed before it was removed");
+    // The engine takes the write back; neither this start nor the next one may mind.
+    for _ in 0..2 {
+        open(dir.path(), &clock).close().await;
+        assert!(!journal.exists());
+        let conn = rusqlite::Connection::open(&path).expect("open");
+        let id: u32 = conn
+            .query_row("PRAGMA application_id", [], |row| row.get(0))
+            .expect("an id");
+        assert_eq!(id, ours);
+    }
+}
+
 #[tokio::test]
 async fn a_newer_database_is_refused_and_not_a_byte_of_it_changes() {
     let (dir, clock) = closed().await;

@@ -12,7 +12,7 @@ use crate::state::{
 const MINUTES_10: EpochMs = 10 * 60_000;
 
 impl Fixture {
-    async fn invite(&self, code: u8, name: Option<&str>) -> Result<(), StateError> {
+    pub(super) async fn invite(&self, code: u8, name: Option<&str>) -> Result<(), StateError> {
         let host_name = name.map(|name| HostName::parse(name).expect("a host name"));
         let invitation = NewInvitation {
             code: JoinCode::from_bytes([code; 16]),

@@ -80,10 +80,7 @@ async fn age_takes_what_was_recorded_before_and_its_evidence_with_it() {
     fixture
         .report(report(adopted.link.id, 1, spoken(&[START])))
         .await;
-    let message = fixture
-        .state
-        .queue_message(address(T), None, "m".to_owned());
-    message.await.expect("queued");
+    fixture.queue(T, None, "m").await;
     let begun = fixture.state.turn_begin(address(T)).await.expect("a turn");
     let confirmed = fixture.state.turn_confirm(begun.token.expect("a lease"));
     confirmed.await.expect("confirmed");

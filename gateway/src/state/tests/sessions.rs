@@ -178,9 +178,7 @@ async fn a_deleted_session_leaves_its_head_and_a_new_one_reports_the_gap() {
     fixture.watch(session, T).await;
     fixture.watch(W, session).await;
     let last = fixture.change(session).await;
-    let message = "m".to_owned();
-    let queued = fixture.state.queue_message(address(session), None, message);
-    queued.await.expect("queued");
+    fixture.queue(session, Some(T), "m").await;
     let mut effects = fixture.state.subscribe();
     assert_eq!(
         fixture.state.delete_session(address(session)).await,

@@ -15,6 +15,8 @@ use super::{Before, Judged, Left, Record, Ruling, Traces, Words, another_follows
 use fields::Fields;
 use text::Message;
 
+pub(crate) use text::is_injected_by_codex;
+
 /// Every record type that this build knows, for telling a record from a piece of one.
 pub(super) const TYPES: &[&str] = &[
     "session_meta",

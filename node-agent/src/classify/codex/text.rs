@@ -86,10 +86,7 @@ impl<'a> Message<'a> {
 
     /// True when the program wrote it: the whole message is context if one part is.
     pub(super) fn is_injected(&self) -> bool {
-        self.texts.iter().any(|text| {
-            let begins = text.trim_start();
-            INJECTED.iter().any(|marker| starts_with(begins, marker))
-        })
+        self.texts.iter().any(|text| is_injected_by_codex(text))
     }
 
     /// True for a shell line that a person typed.
@@ -106,6 +103,12 @@ impl<'a> Message<'a> {
     pub(super) fn words(&self) -> Words {
         Words::of(&self.texts)
     }
+}
+
+/// True for a text that the program puts into the model's input by itself.
+pub(crate) fn is_injected_by_codex(text: &str) -> bool {
+    let begins = text.trim_start();
+    INJECTED.iter().any(|marker| starts_with(begins, marker))
 }
 
 /// `<image name=…>` and `</image>` stand around an image as texts of their own.

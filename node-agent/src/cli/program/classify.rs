@@ -1,6 +1,7 @@
 //! `tidings-node classify`: which records of a transcript are a human speaking, and why.
 //! It reads a file and needs no gateway.
 
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -29,10 +30,18 @@ pub(super) fn run(args: &ClassifyArgs, output: Output) -> Result<(), CommandErro
 }
 
 fn to_api_error(error: ClassifyFileError) -> ApiError {
-    match error {
+    let hint = match &error {
+        ClassifyFileError::Changed { .. } => "run it again when nobody writes it anew",
+        ClassifyFileError::Io { source, .. } if source.kind() == ErrorKind::PermissionDenied => {
+            "run it as the user whose transcript it is"
+        }
+        _ => "name one transcript, a .jsonl file: tidings catalog list shows where they are",
+    };
+    let error = match error {
         ClassifyFileError::Io { path, source } => file_error(&path, &source),
         error => ApiError::new(ErrorType::InvalidData, error.to_string()),
-    }
+    };
+    error.with_hint(hint)
 }
 
 fn page(classified: &FileClassification) -> Page {

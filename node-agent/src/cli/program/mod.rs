@@ -1,7 +1,11 @@
 //! The command line of `tidings-node`: one file per verb.
 
+mod approval;
+mod certificate;
 mod classify;
+mod doctor;
 mod join;
+mod join_link;
 mod leave;
 mod run;
 mod status;
@@ -14,7 +18,7 @@ use clap::{Parser, Subcommand};
 use super::logging::{self, DefaultLevel};
 use super::{CommandError, CommonArgs, usage};
 
-pub use join::{JoinOptions, Paired};
+pub use join::Paired;
 pub use run::NodeRunOptions;
 
 /// Follows the transcripts of this machine for a Tidings gateway on another
@@ -36,6 +40,8 @@ struct Cli {
 enum Command {
     /// Pairs this machine with a gateway
     Join(join::JoinArgs),
+    /// Makes a signing request for this machine's key, which stays here
+    Request(certificate::RequestArgs),
     /// Runs the node agent until it is told to stop
     Run(run::RunArgs),
     /// Gives up the pairing: this machine can join anew, as another node
@@ -44,6 +50,8 @@ enum Command {
     /// The node agent of this machine at a glance
     #[command(after_help = "Example:\n  tidings-node status")]
     Status,
+    /// What is wrong on this machine, and the command that mends it
+    Doctor(doctor::DoctorArgs),
     /// Says which records of a transcript are a human speaking, and by which rule
     Classify(classify::ClassifyArgs),
 }
@@ -72,9 +80,11 @@ pub fn main() -> ExitCode {
 fn run(command: Command, common: &CommonArgs) -> Result<(), CommandError> {
     match command {
         Command::Join(args) => join::run(args, common),
+        Command::Request(args) => certificate::request(&args, common),
         Command::Run(args) => run::run(&args.into_options(common)?),
         Command::Leave => leave::run(common),
         Command::Status => status::run(common),
+        Command::Doctor(args) => doctor::run(&args, common),
         Command::Classify(args) => classify::run(&args, common.output()),
     }
 }

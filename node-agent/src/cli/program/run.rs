@@ -9,10 +9,11 @@ use tidings_protocol::EpochMs;
 use tidings_protocol::session_api::{ApiError, ErrorType};
 use tokio::sync::watch;
 
+use crate::cli::service::{ServiceState, notify};
 use crate::cli::{CommandError, CommonArgs, Output, OutputFormat, daemon};
 use crate::clock::SystemClock;
 use crate::connection::{Agent, AgentOptions, ConnectionState, IdentityFileError, NodeIdentity};
-use crate::discover::{RootArgument, RootSet, Surroundings};
+use crate::discover::{RootArgument, RootSet, SEEN_FILE, Surroundings};
 use crate::held_dir::{HeldDir, HoldError, Holder};
 use crate::local::NodeResponder;
 use crate::local::socket::{self, NODE_SOCKET, SocketError};
@@ -74,6 +75,7 @@ pub(super) fn run(options: &NodeRunOptions) -> Result<(), CommandError> {
         let (agent, task) = Agent::start(AgentOptions {
             identity,
             identity_dir: Some(held.path().to_owned()),
+            seen_file: Some(held.path().join(SEEN_FILE)),
             roots,
             clock: Arc::new(SystemClock::new()),
         })
@@ -82,10 +84,13 @@ pub(super) fn run(options: &NodeRunOptions) -> Result<(), CommandError> {
         let responder = Arc::new(NodeResponder::new(agent.clone()));
         let serving = tokio::spawn(socket::serve(door, responder, closed));
         let output = Output::new(options.output);
+        // It follows files from now on, whether or not its gateway is there.
+        notify(ServiceState::Ready);
         let ended = tokio::select! {
             ended = say_changes(agent.connection(), &gateway, output) => ended,
             () = stopped => Ok(()),
         };
+        notify(ServiceState::Stopping);
         agent.stop();
         let _ = task.await;
         close.send_replace(true);
@@ -104,7 +109,7 @@ async fn say_changes(
     let mut said = None;
     loop {
         let (state, since) = connection.borrow_and_update().clone();
-        let now = (state.as_str(), since);
+        let now = (state.event(), since);
         if said != Some(now) {
             say(&state, since, gateway, output)?;
             said = Some(now);
@@ -121,17 +126,11 @@ fn say(
     gateway: &str,
     output: Output,
 ) -> Result<(), CommandError> {
-    let (name, reason) = match state {
-        ConnectionState::Connected => ("connected", None),
-        ConnectionState::Connecting(None) => ("connecting", None),
-        ConnectionState::Connecting(reason) => ("disconnected", reason.as_deref()),
-        ConnectionState::Refused(reason) => ("refused", Some(reason.as_str())),
-    };
     let change = Change {
-        name,
+        name: state.event(),
         gateway,
         at,
-        reason,
+        reason: state.reason(),
     };
     output.item(&change, |change| match change.reason {
         Some(reason) => format!("{} ({gateway}): {reason}", change.name),

@@ -8,12 +8,6 @@ use crate::cli::{Column, CommandError, CommonArgs, Door, Note, Page, Table};
 use crate::local::socket::NODE_SOCKET;
 
 pub(super) fn run(common: &CommonArgs) -> Result<(), CommandError> {
-    let door = Door {
-        socket: common.state_dir()?.join(NODE_SOCKET),
-        service: "node agent",
-        start: format!("tidings-node run{}", common.state_dir_flag()),
-        deadline: ANSWER_DEADLINE,
-    };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -21,14 +15,23 @@ pub(super) fn run(common: &CommonArgs) -> Result<(), CommandError> {
             let message = format!("the command cannot start: {error}");
             ApiError::new(ErrorType::Internal, message)
         })?;
-    let status = runtime.block_on(async {
-        let mut connection = door.connect().await?;
-        match connection.ask(&Request::NodeStatus {}).await? {
-            Reply::NodeStatus(status) => Ok(status),
-            _ => Err(connection.unexpected()),
-        }
-    })?;
-    common.output().answer(&status, |status| page(status))
+    let status = runtime.block_on(ask(common))?;
+    common.output().answer(&status, page)
+}
+
+/// What the agent of this machine says about itself.
+pub(super) async fn ask(common: &CommonArgs) -> Result<NodeStatus, ApiError> {
+    let door = Door {
+        socket: common.state_dir()?.join(NODE_SOCKET),
+        service: "node agent",
+        start: format!("tidings-node run{}", common.state_dir_flag()),
+        deadline: ANSWER_DEADLINE,
+    };
+    let mut connection = door.connect().await?;
+    match connection.ask(&Request::NodeStatus {}).await? {
+        Reply::NodeStatus(status) => Ok(*status),
+        _ => Err(connection.unexpected()),
+    }
 }
 
 fn page(status: &NodeStatus) -> Page {

@@ -147,7 +147,7 @@ async fn what_the_gateway_delivered_is_no_humans_turn() {
     let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, b"key");
     let digest = ring::hmac::sign(&key, b"human words");
     let delivery = Delivery {
-        message: 42,
+        id: 42,
         digest: digest.as_ref()[..16].try_into().expect("long enough"),
         at: 0,
     };

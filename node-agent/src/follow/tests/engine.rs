@@ -1,6 +1,7 @@
 //! The engine alone: who is read next, and who is left alone.
 
 use tidings_protocol::Marker;
+use tidings_protocol::report::Inconclusive;
 
 use super::super::engine::{Engine, ReadOrder};
 use super::super::slots::SLOW_AFTER;
@@ -14,7 +15,7 @@ const NOW: Duration = Duration::from_secs(100);
 fn engine(readers: usize) -> (Engine, mpsc::Receiver<Report>) {
     let given = ["claude=/one", "claude=/two"].map(|root| root.parse().expect("a root"));
     let roots = RootSet::new(&Surroundings::default(), &given).expect("roots");
-    let mut engine = Engine::new(Arc::new(roots), readers);
+    let mut engine = Engine::new(Arc::new(roots), readers, HANG_LIMIT);
     let (sender, receiver) = mpsc::channel(8);
     engine.connected(sender);
     (engine, receiver)
@@ -29,6 +30,7 @@ fn link(id: u64, path: &str) -> Link {
         path: path.to_owned(),
         marker: Marker::at_start(0),
         echo: Echo::default(),
+        last_look: Look::Good,
     }
 }
 
@@ -153,6 +155,34 @@ fn nothing_is_read_without_a_connection() {
     engine.link(link(1, "/one/p/s1.jsonl"), NOW);
     assert!(engine.next_reads(NOW).is_empty());
     assert_eq!(engine.wake_at(NOW), None);
+}
+
+#[test]
+fn a_reading_that_does_not_come_back_in_time_is_told_once_and_not_repeated() {
+    let (mut engine, _reports) = engine(4);
+    engine.link(link(1, "/one/p/s1.jsonl"), NOW);
+    let out = engine.next_reads(NOW);
+    let overdue_at = NOW + HANG_LIMIT + Duration::from_millis(1);
+    for now in [NOW, NOW + SLOW_AFTER] {
+        let wake_at = engine.wake_at(now).expect("somebody is out");
+        assert!(now < wake_at && wake_at <= overdue_at);
+    }
+    engine.wake(overdue_at);
+    let session = engine.outlet().expect("a report waits");
+    let report = engine.next_report(session.number, overdue_at);
+    let report = report.expect("a report");
+    let timed_out = Outcome::Inconclusive(Inconclusive::TimedOut);
+    assert_eq!(report.outcome, timed_out);
+    let verdict = ReportVerdict::Applied { revision: 2 };
+    let link = report.link;
+    engine.answer(ReportAnswer { link, verdict }, overdue_at);
+    engine.sweep(overdue_at);
+    engine.wake(overdue_at * 2);
+    assert!(engine.next_reads(overdue_at * 2).is_empty());
+    assert!(engine.outlet().is_none());
+    come_back(&mut engine, out);
+    let report = engine.next_report(session.number, NOW).expect("a report");
+    assert_eq!((report.outcome, report.revision), (Outcome::Quiet, 2));
 }
 
 #[test]

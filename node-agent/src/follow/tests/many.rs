@@ -31,6 +31,7 @@ async fn ten_thousand_files_and_a_thousand_links_are_followed_and_then_there_is_
             path: path.to_str().expect("a path").to_owned(),
             marker: Marker::at_start(0),
             echo: Echo::default(),
+            last_look: Look::Good,
         };
         bench.gateway.links.insert(link.link, link);
     }

@@ -3,6 +3,7 @@
 mod connection;
 mod engine;
 mod files;
+mod hostile;
 mod many;
 mod slow;
 
@@ -11,7 +12,7 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use tidings_protocol::report::{Echo, Outcome, ReportVerdict};
+use tidings_protocol::report::{Echo, Look, Outcome, ReportVerdict};
 use tidings_protocol::{Catalog, ThreadId};
 
 use super::*;
@@ -76,6 +77,7 @@ impl Bench {
         let options = FollowerOptions {
             roots: RootSet::new(&Surroundings::default(), &given).expect("roots"),
             clock: Arc::new(SystemClock::new()),
+            seen_file: None,
             readers: FollowerOptions::READERS,
         };
         let bench = Self {
@@ -150,6 +152,7 @@ impl Bench {
             path: opened.thread.path,
             marker: opened.marker,
             echo: Echo::default(),
+            last_look: Look::Good,
         }
     }
 

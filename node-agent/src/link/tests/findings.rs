@@ -189,6 +189,99 @@ fn the_first_good_look_after_a_miss_is_reported_at_once() {
 }
 
 #[test]
+fn a_node_started_anew_reports_its_first_good_look_where_its_predecessor_told_of_another() {
+    let unreadable = Inconclusive::PermissionDenied;
+    for last_look in [Look::Missing, Look::Inconclusive(unreadable)] {
+        let link = Link {
+            last_look,
+            ..link(4, 10)
+        };
+        let mut life = LinkLife::new(link.clone());
+        assert!(life.is_pending());
+        read(&mut life, quiet(10), ZERO);
+        assert_eq!(report(&mut life, ZERO).outcome, Outcome::Quiet);
+        // The answer is lost; what the gateway has recorded, it says.
+        life.disconnected();
+        life.welcomed(Link {
+            revision: 5,
+            last_look: Look::Good,
+            ..link
+        });
+        read(&mut life, quiet(10), ZERO);
+        assert_eq!(life.wants(seconds(600)), Want::Wait(None));
+    }
+    let mut life = LinkLife::new(Link {
+        last_look: Look::Inconclusive(unreadable),
+        ..link(4, 10)
+    });
+    read(&mut life, inconclusive(unreadable), ZERO);
+    assert_eq!(life.wants(ZERO), Want::Wait(None), "that is known");
+}
+
+#[test]
+fn a_reading_that_takes_too_long_is_told_and_counts_when_it_comes_back() {
+    for answered in [true, false] {
+        let mut life = idle();
+        life.dirtied();
+        life.begin_reading(ZERO);
+        life.reading_is_overdue(seconds(45));
+        life.dirtied();
+        let sent = report(&mut life, seconds(45));
+        assert_eq!(
+            (sent.outcome, sent.marker.offset),
+            (Outcome::Inconclusive(Inconclusive::TimedOut), 10)
+        );
+        if answered {
+            life.answered(applied(2), seconds(45));
+        }
+        assert_eq!(life.wants(seconds(600)), Want::Wait(None), "one at a time");
+        assert!(life.is_pending());
+        life.read(spoken(20), seconds(700));
+        if !answered {
+            life.answered(applied(2), seconds(700));
+        }
+        let sent = report(&mut life, seconds(700));
+        assert_eq!((sent.revision, sent.marker.offset), (2, 20));
+    }
+}
+
+#[test]
+fn a_good_look_behind_one_that_took_too_long_is_told_wherever_its_report_is() {
+    for place in ["found", "in flight", "applied"] {
+        let mut life = idle();
+        life.dirtied();
+        life.begin_reading(ZERO);
+        life.reading_is_overdue(seconds(45));
+        if place != "found" {
+            report(&mut life, seconds(45));
+        }
+        if place == "applied" {
+            life.answered(applied(2), seconds(45));
+        }
+        life.read(quiet(10), seconds(50));
+        if place == "in flight" {
+            life.answered(applied(2), seconds(50));
+        }
+        let outcome = report(&mut life, seconds(50)).outcome;
+        assert_eq!(outcome, Outcome::Quiet, "{place}");
+    }
+}
+
+#[test]
+fn what_comes_back_too_late_from_a_state_that_no_longer_holds_is_read_again() {
+    let mut life = idle();
+    life.dirtied();
+    life.begin_reading(ZERO);
+    life.reading_is_overdue(seconds(45));
+    life.updated(link(5, 15));
+    assert_eq!(life.wants(seconds(46)), Want::Wait(None));
+    life.read(spoken(20), seconds(50));
+    let rewind = read(&mut life, spoken(20), seconds(50)).expect("from the marker");
+    assert_eq!(rewind.marker.offset, 15);
+    assert_eq!(report(&mut life, seconds(50)).revision, 5);
+}
+
+#[test]
 fn nothing_known_is_reported_once_per_reason() {
     let mut life = idle();
     let mut revision = 1;

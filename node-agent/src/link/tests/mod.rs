@@ -31,6 +31,7 @@ fn link(revision: u64, offset: u64) -> Link {
         path: "/t.jsonl".to_owned(),
         marker: marker(offset),
         echo: tidings_protocol::report::Echo::default(),
+        last_look: Look::Good,
     }
 }
 

@@ -91,10 +91,10 @@ impl Text {
 
     /// Keeps what there is room for; a control character in it is no JSON.
     fn keep(&mut self, run: &[u8], out: &mut Vec<u8>) -> Option<()> {
-        let kept = &run[..run.len().min(self.room)];
-        if kept.iter().any(|byte| *byte < b' ') {
+        if has_control_character(run) {
             return None;
         }
+        let kept = &run[..run.len().min(self.room)];
         out.extend_from_slice(kept);
         self.room = if kept.len() < run.len() {
             0
@@ -103,4 +103,14 @@ impl Text {
         };
         Some(())
     }
+}
+
+fn has_control_character(run: &[u8]) -> bool {
+    // Stretch by stretch without a branch in between, which is many times as fast.
+    run.chunks(1024).any(|stretch| {
+        let found = stretch
+            .iter()
+            .fold(0, |found, byte| found | u8::from(*byte < b' '));
+        found != 0
+    })
 }

@@ -2,9 +2,9 @@
 
 use tidings_protocol::report::LinkId;
 use tidings_protocol::session_api::{
-    BackedUp, Counts, Finding, Findings, GatewayStatus, Invitation, LinkStatus, Node,
-    NodeLinkStatus, NodeRemoved, NodeState, NodeStatus, Nodes, Reply, RootStatus, Severity, Status,
-    UpstreamState,
+    BackedUp, CertificateState, Counts, Finding, Findings, GatewayStatus, Invitation, LinkStatus,
+    Node, NodeLinkStatus, NodeRemoved, NodeState, NodeStatus, Nodes, Reply, RootStatus, Severity,
+    Status, UpstreamState,
 };
 use tidings_protocol::{Catalog, Host, HostName};
 
@@ -68,6 +68,8 @@ fn status() -> Status {
             started_at: NOON,
             database: "ok".to_owned(),
             warnings: vec!["the disk is nearly full".to_owned()],
+            server_certificate_not_after: NOON + 7_776_000_000,
+            authority_not_after: NOON + 315_360_000_000,
         },
         nodes: nodes(),
         links: vec![
@@ -96,9 +98,11 @@ fn nodes() -> Vec<Node> {
         status,
         last_seen_at: Some(NOON),
         version: Some("0.1.0".into()),
-        certificate_not_after: NOON + 2_592_000_000,
+        certificate_not_after: Some(NOON + 2_592_000_000),
         warnings: vec!["fs.inotify.max_user_watches is too small".to_owned()],
         roots: Vec::new(),
+        request: None,
+        audit: Vec::new(),
     };
     let never_seen = Node {
         host_name: HostName::local(),
@@ -143,6 +147,8 @@ fn node_status() -> NodeStatus {
         connection_since: NOON,
         connection_error: Some("the gateway does not answer".into()),
         certificate_not_after: NOON,
+        certificate_state: CertificateState::Valid,
+        gateway_ahead_ms: Some(-1_500),
         roots: vec![root()],
         links: vec![NodeLinkStatus {
             link: LinkId(3),

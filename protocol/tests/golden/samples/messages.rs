@@ -3,13 +3,16 @@
 use tidings_protocol::report::{
     Activity, Evidence, Inconclusive, LinkId, Outcome, Report, ReportAnswer, ReportVerdict,
 };
+use tidings_protocol::session_api::{Caller, HistoryItems};
 use tidings_protocol::wire::Message;
 use tidings_protocol::wire::messages::{
-    CatalogPage, CatalogThreads, Goaway, Hello, Join, Joined, OpenThread, Presence, RefusalCode,
-    Refused, Renew, Renewed, RootPresence, RootState, Thread, ThreadOpened, Welcome,
+    CatalogPage, CatalogThreads, Goaway, Hello, HistoryPage, Join, Joined, OpenThread, Presence,
+    RefusalCode, Refused, Relay, Renew, Renewed, RootPresence, RootState, Thread, ThreadOpened,
+    Welcome,
 };
 use tidings_protocol::{Catalog, Marker};
 
+use super::given_replies::history_items;
 use super::parts::{
     ERROR_TYPES, NOON, PATH, error, fresh_link, full_marker, host_name, node_id, old_link, thread,
 };
@@ -67,6 +70,10 @@ fn connection() -> Vec<(&'static str, Message)> {
             ("signing request", RefusalCode::SigningRequest),
             ("name taken", RefusalCode::NameTaken),
             ("too many", RefusalCode::TooMany),
+            ("not listening", RefusalCode::NotListening),
+            ("rejected", RefusalCode::Rejected),
+            ("timed out", RefusalCode::TimedOut),
+            ("certificate revoked", RefusalCode::CertificateRevoked),
             ("other", RefusalCode::Other),
         ]
         .map(refusal),
@@ -255,6 +262,28 @@ fn catalog() -> Vec<(&'static str, Message)> {
             }),
         ),
         (
+            "the newest",
+            Message::HistoryPage(HistoryPage {
+                catalog: Catalog::Claude,
+                thread_id: thread(),
+                limit: 50,
+                before: None,
+                tools: false,
+            }),
+        ),
+        (
+            "with tools, before a place",
+            Message::HistoryPage(HistoryPage {
+                catalog: Catalog::Claude,
+                thread_id: thread(),
+                limit: 10,
+                before: Some(961_000),
+                tools: true,
+            }),
+        ),
+        ("every role", Message::HistoryItems(history_items())),
+        ("nothing", Message::HistoryItems(HistoryItems::default())),
+        (
             "thread_opened",
             Message::ThreadOpened(Box::new(ThreadOpened {
                 thread: full_thread(),
@@ -276,6 +305,17 @@ fn catalog() -> Vec<(&'static str, Message)> {
             certificate: vec![0x30, 0x03, 0x02, 0x05],
         }),
     ));
+    messages.push(("of nobody in particular", Message::Relay(Relay::default())));
+    messages.extend(Catalog::ALL.map(|catalog| {
+        let caller = Caller {
+            catalog,
+            thread_id: thread(),
+        };
+        let relay = Relay {
+            caller: Some(caller),
+        };
+        (catalog.as_str(), Message::Relay(relay))
+    }));
     messages.extend(ERROR_TYPES.map(|(case, kind)| (case, Message::Failed(error(kind)))));
     messages
 }

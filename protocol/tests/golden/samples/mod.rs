@@ -1,8 +1,11 @@
 //! Fixed values of everything that travels or is stored, with every field set and every
 //! variant shown.
 
+mod given;
+mod given_replies;
 mod machines;
 mod messages;
+mod pairing;
 mod parts;
 mod replies;
 mod requests;
@@ -10,7 +13,7 @@ mod requests;
 use std::fmt::Debug;
 
 use tidings_protocol::Marker;
-use tidings_protocol::session_api::{Reply, Request};
+use tidings_protocol::session_api::{Introduction, Reply, Request};
 use tidings_protocol::wire::Message;
 use tidings_protocol::wire::frame::{
     FrameMessage, HEADER_BYTES, MAX_FRAME_BYTES, body_length, decode, encode,
@@ -34,7 +37,7 @@ type Reader = dyn Fn(&[u8]) -> Read;
 
 /// One fixed value and its bytes.
 pub(crate) struct Sample {
-    /// `message`, `request`, `reply` or `marker`.
+    /// `message`, `request`, `introduction`, `reply` or `marker`.
     set: &'static str,
     /// The message's name.
     name: String,
@@ -95,9 +98,14 @@ impl Sample {
 pub(crate) fn all() -> Vec<Sample> {
     let mut all = Vec::new();
     all.extend(framed("message", messages::all()));
+    all.extend(framed("message", pairing::messages()));
     all.extend(framed("request", requests::all()));
+    all.extend(framed("introduction", requests::introductions()));
+    all.extend(framed("request", pairing::requests()));
+    all.extend(framed("reply", pairing::replies()));
     all.extend(framed("reply", machines::all()));
     all.extend(framed("reply", replies::all()));
+    all.extend(framed("reply", given_replies::all()));
     let markers = [
         ("at the start of a file", Marker::at_start(parts::NOON)),
         ("with all it can carry", parts::full_marker()),
@@ -130,6 +138,7 @@ pub(crate) fn read_as(file: &str, bytes: &[u8]) -> Result<(), String> {
     match file.split('/').next() {
         Some("message") => frame::<Message>(bytes),
         Some("request") => frame::<Request>(bytes),
+        Some("introduction") => frame::<Introduction>(bytes),
         Some("reply") => frame::<Reply>(bytes),
         _ => Marker::decode(bytes).map(drop).map_err(|e| e.to_string()),
     }

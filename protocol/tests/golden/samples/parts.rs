@@ -3,7 +3,7 @@
 use tidings_protocol::marker::{
     Bar, Carried, Digests, FileHint, QueueItem, QueueItems, ThreadFacts, ThreadKind, WaitingRecord,
 };
-use tidings_protocol::report::{Delivery, Echo, Link, LinkId};
+use tidings_protocol::report::{Delivery, Echo, Inconclusive, Link, LinkId, Look};
 use tidings_protocol::session_api::{ApiError, ErrorType};
 use tidings_protocol::{Catalog, EpochMs, Host, HostName, Marker, NodeId, SessionKey, ThreadId};
 
@@ -148,14 +148,15 @@ pub(super) fn fresh_link() -> Link {
             key: vec![9; 32],
             deliveries: Vec::new(),
         },
+        last_look: Look::Good,
     }
 }
 
 /// A link with a long life behind it.
 pub(super) fn old_link() -> Link {
-    let delivery = |message: u64, at| Delivery {
-        message,
-        digest: [u8::try_from(message).expect("a small number"); 16],
+    let delivery = |id: u64, at| Delivery {
+        id,
+        digest: [u8::try_from(id).expect("a small number"); 16],
         at,
     };
     Link {
@@ -169,5 +170,6 @@ pub(super) fn old_link() -> Link {
             key: vec![8; 32],
             deliveries: vec![delivery(1, NOON - 5), delivery(2, NOON)],
         },
+        last_look: Look::Inconclusive(Inconclusive::RootUnavailable),
     }
 }

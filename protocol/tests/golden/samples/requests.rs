@@ -1,13 +1,24 @@
 //! The requests of the session interface.
 
 use tidings_protocol::session_api::{
-    Adopt, Backup, CatalogList, LeaseRef, NodeRef, NodesInvite, NodesRename, Request, SessionRef,
-    SessionsList, SignalsQuery, SignalsRecord, StatusQuery, WatchFilter, WatchPair,
+    Adopt, Backup, Caller, CatalogList, Introduction, LeaseRef, NodeRef, NodesInvite, NodesRename,
+    Request, SessionRef, SessionsList, SignalsQuery, SignalsRecord, SpeakerRef, StatusQuery,
+    WatchFilter, WatchPair,
 };
 use tidings_protocol::signal::RunOutcome;
 use tidings_protocol::{Catalog, SessionKey, SignalKind};
 
+use super::given;
 use super::parts::{adopted_key, host_name, key, node_id, thread};
+
+/// Samples of what a program may say before it asks.
+pub(super) fn introductions() -> Vec<(&'static str, Introduction)> {
+    let caller = Caller {
+        catalog: Catalog::Claude,
+        thread_id: thread(),
+    };
+    vec![("caller", Introduction::Caller(caller))]
+}
 
 /// Samples of every request.
 pub(super) fn all() -> Vec<(&'static str, Request)> {
@@ -18,11 +29,12 @@ pub(super) fn all() -> Vec<(&'static str, Request)> {
         turns(),
         signals(),
         records(),
+        given::all(),
     ]
     .concat()
 }
 
-fn bare_key() -> SessionKey {
+pub(super) fn bare_key() -> SessionKey {
     SessionKey::parse("cron:nightly").expect("a bare key")
 }
 
@@ -130,6 +142,10 @@ fn sessions() -> Vec<(&'static str, Request)> {
         ),
         ("of a qualified key", Request::SessionShow(session())),
         ("of a bare key", Request::SessionShow(bare_session())),
+        ("out of the lists", Request::SessionArchive(session())),
+        ("of a bare key", Request::SessionUnarchive(bare_session())),
+        ("first in the lists", Request::SessionPin(session())),
+        ("in its place", Request::SessionUnpin(bare_session())),
         ("how it stands", status(adopted_key(), None, None)),
         (
             "what changed",
@@ -150,23 +166,30 @@ fn sessions() -> Vec<(&'static str, Request)> {
     ]
 }
 
-fn session() -> SessionRef {
+pub(super) fn session() -> SessionRef {
     SessionRef {
         session_key: adopted_key(),
         agent: None,
     }
 }
 
-fn bare_session() -> SessionRef {
+pub(super) fn bare_session() -> SessionRef {
     SessionRef {
         session_key: bare_key(),
         agent: Some("coder".into()),
     }
 }
 
+fn speaker(session: SessionRef) -> SpeakerRef {
+    SpeakerRef {
+        session_key: Some(session.session_key),
+        agent: session.agent,
+    }
+}
+
 fn watches() -> Vec<(&'static str, Request)> {
     let pair = WatchPair {
-        watcher: key("main"),
+        watcher: Some(key("main")),
         target: adopted_key(),
         target_agent: None,
     };
@@ -178,6 +201,13 @@ fn watches() -> Vec<(&'static str, Request)> {
     vec![
         ("a qualified target", Request::WatchAdd(pair.clone())),
         ("a bare target", Request::WatchAdd(bare_pair)),
+        (
+            "of the caller",
+            Request::WatchAdd(WatchPair {
+                watcher: None,
+                ..pair.clone()
+            }),
+        ),
         ("watch_remove", Request::WatchRemove(pair)),
         ("all", Request::WatchList(WatchFilter::default())),
         (
@@ -197,11 +227,12 @@ fn turns() -> Vec<(&'static str, Request)> {
         token: "00112233445566778899aabbccddeeff".into(),
     };
     vec![
-        ("of a qualified key", Request::TurnBegin(session())),
-        ("of a bare key", Request::TurnBegin(bare_session())),
+        ("of a qualified key", Request::TurnBegin(speaker(session()))),
+        ("of a bare key", Request::TurnBegin(speaker(bare_session()))),
+        ("of the caller", Request::TurnBegin(SpeakerRef::default())),
         ("turn_confirm", Request::TurnConfirm(lease.clone())),
         ("turn_release", Request::TurnRelease(lease)),
-        ("turn_end", Request::TurnEnd(session())),
+        ("turn_end", Request::TurnEnd(speaker(session()))),
         ("wakes_follow", Request::WakesFollow {}),
     ]
 }

@@ -1,10 +1,20 @@
 //! The one schema. Names are spelled as in the documents the system was asked for in.
 
+mod cron;
+mod reset;
+mod session;
+
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use super::values::Age;
+pub use cron::{Cron, RunLog};
+pub use reset::{Reset, ResetMode, ResetOverride, ResetType};
+pub use session::{
+    ArchiveRetention, DmScope, HighWater, Maintenance, MaintenanceMode, Session, SessionScope,
+    Visibility, WriteLock,
+};
 
 /// Everything that can be configured.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -12,6 +22,10 @@ use super::values::Age;
 pub struct Config {
     /// Agents.
     pub agents: Agents,
+    /// Cron runs.
+    pub cron: Cron,
+    /// Sessions of the gateway's own: keys, lives, upkeep.
+    pub session: Session,
     /// The signal log.
     pub signals: Signals,
 }

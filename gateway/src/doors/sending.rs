@@ -1,0 +1,79 @@
+//! Requests by which one session gives another a message, a task or a result.
+
+use tidings_protocol::session_api::{
+    ApiError, RunEnded, RunFinished, Sent, SessionsSend, SessionsSpawn, Spawned,
+};
+
+use super::Service;
+use super::origin::named;
+use crate::state::{FinishedRun, NewChild, NewMessage, Watching};
+
+impl Service {
+    pub(super) async fn sessions_send(&self, send: SessionsSend) -> Result<Sent, ApiError> {
+        let agent = send.agent.as_deref();
+        let target = self.address(send.session_key, agent)?;
+        let sender = match send.sender {
+            Some(sender) => Some(self.address(sender, agent)?),
+            None => None,
+        };
+        let message = NewMessage {
+            target: target.clone(),
+            sender,
+            body: send.message.0,
+            watch: match send.watch {
+                Some(true) => Watching::FromDispatch,
+                Some(false) | None => Watching::Unchanged,
+            },
+            expected_session_id: send.expected_session_id,
+        };
+        let dispatched = self.nodes.state.send(message).await?;
+        let (watched, reason) = match dispatched.watched {
+            Some(watched) => (Some(watched.watched), watched.reason),
+            None => (send.watch, None),
+        };
+        Ok(Sent {
+            session_key: target.key().clone(),
+            message_id: dispatched.message,
+            // No session has a runner here: each message waits for a turn.
+            queued: true,
+            ran: false,
+            watched,
+            reason,
+        })
+    }
+
+    pub(super) async fn sessions_spawn(&self, spawn: SessionsSpawn) -> Result<Spawned, ApiError> {
+        let parent = self.address(named(spawn.parent)?, spawn.agent.as_deref())?;
+        let agent = match spawn.agent {
+            Some(name) => self.agent(Some(&name))?,
+            None => parent.agent().clone(),
+        };
+        let child = NewChild {
+            parent,
+            agent,
+            runtime: spawn.runtime,
+            label: spawn.label,
+            task: spawn.task.0,
+        };
+        let spawned = self.nodes.state.spawn(child).await?;
+        Ok(Spawned {
+            session_key: spawned.session.key().clone(),
+            session_id: spawned.session_id,
+            message_id: spawned.message,
+            sequence: spawned.sequence,
+            queued: true,
+            ran: false,
+        })
+    }
+
+    pub(super) async fn run_finished(&self, run: RunFinished) -> Result<RunEnded, ApiError> {
+        let run = FinishedRun {
+            session: self.address(run.session_key, run.agent.as_deref())?,
+            outcome: run.outcome,
+            result: run.result.map(|result| result.0),
+            run_id: run.run_id,
+            caller: run.caller,
+        };
+        Ok(self.nodes.state.finish_run(run).await?)
+    }
+}
