@@ -23,6 +23,7 @@ use crate::nodes::authority::{Authority, AuthorityError};
 use crate::nodes::listener::{self, ListenError};
 use crate::sessions::files::Files;
 use crate::sessions::keeper;
+use crate::sessions::maintenance;
 use crate::sessions::projection::Stores;
 use crate::state::{Health, OpenError, State, StateError, StateOptions};
 use crate::{effects, local_node, state, upkeep};
@@ -154,6 +155,9 @@ impl Gateway {
             files: Files::default(),
             clock: clock.clone(),
         };
+        let upkeep_of_stores =
+            maintenance::keep::keep(stores.clone(), options.config.clone(), state.subscribe());
+        tasks.spawn(until(stopped.clone(), upkeep_of_stores));
         tasks.spawn(keeper::keep(stores, changed));
         let effects = effects::pass_on(context.clone(), state.subscribe(), projections.clone());
         tasks.spawn(until(stopped.clone(), effects));
@@ -252,7 +256,8 @@ impl std::fmt::Debug for Gateway {
     }
 }
 
-async fn open_state(dir: &Path, clock: Arc<dyn Clock>) -> Result<State, OpenError> {
+/// Opens the database of a state directory that this process holds.
+pub(crate) async fn open_state(dir: &Path, clock: Arc<dyn Clock>) -> Result<State, OpenError> {
     refuse_emptied(dir)?;
     let options = StateOptions {
         directory: dir.to_owned(),

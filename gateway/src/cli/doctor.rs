@@ -1,23 +1,29 @@
 //! `tidings doctor`: what is wrong, and the command that mends it.
 
+use std::fs;
 use std::path::Path;
 
 use clap::Args;
 use tidings_node::cli::CommandError;
-use tidings_node::cli::diagnosis::{Diagnosis, Remedy};
+use tidings_node::cli::diagnosis::{Diagnosis, Fixed, Remedy};
+use tidings_node::private_files;
 use tidings_protocol::session_api::{ApiError, Finding, Request, Severity};
 
 use super::Context;
 use super::client::answer;
 use super::state_files::{open_to_others, rejected_stores};
-use crate::config::Layers;
+use crate::config::{Layers, alone, legacy_keys, without_legacy};
 use crate::sessions::names::STORE;
 use crate::state::{DATABASE_FILE, check_file};
+
+/// A configuration file larger than this is none.
+const MAX_CONFIGURATION_BYTES: u64 = 1024 * 1024;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  tidings doctor --fix")]
 pub(super) struct DoctorArgs {
-    /// Mends what is safe to mend: takes from others the permission to read what is secret
+    /// Mends what is safe to mend: takes from others the permission to read what is secret,
+    /// and from the configuration the keys that are no longer used
     #[arg(long)]
     fix: bool,
 }
@@ -38,6 +44,9 @@ pub(super) async fn run(args: DoctorArgs, context: &mut Context<'_>) -> Result<(
         diagnosis.add(of_rejected(&rejected));
     }
     let layers = Layers::of_this_process(&state_dir, None);
+    for file in &layers.optional_files {
+        add_legacy(&mut diagnosis, file, &remedy);
+    }
     if let Err(error) = layers.load() {
         diagnosis.add(failure(error.into()));
     }
@@ -65,6 +74,59 @@ fn of_rejected(path: &Path) -> Finding {
             store.display()
         ),
     }
+}
+
+/// A configuration file with keys that are no longer used: mended, or a finding.
+fn add_legacy(diagnosis: &mut Diagnosis, path: &Path, remedy: &Remedy) {
+    // A file that cannot be read is said by what reads all of them.
+    let content = private_files::read(path, MAX_CONFIGURATION_BYTES).unwrap_or_default();
+    let text = String::from_utf8(content).unwrap_or_default();
+    let keys = legacy_keys(&text);
+    if keys.is_empty() {
+        return;
+    }
+    let keys = keys.join(", ");
+    let hint = match remedy {
+        Remedy::Name(command) => command.clone(),
+        Remedy::Apply => match mend_configuration(path, &text) {
+            Ok(()) => {
+                return diagnosis.add_fixed(Fixed {
+                    path: path.to_owned(),
+                    was: format!("with {keys}"),
+                    is: "without".to_owned(),
+                });
+            }
+            Err(error) => format!("it could not be mended here: {error}"),
+        },
+    };
+    diagnosis.add(Finding {
+        severity: Severity::Warning,
+        what: format!(
+            "{} has keys that are no longer used: {keys}",
+            path.display()
+        ),
+        hint,
+    });
+}
+
+/// Takes the legacy keys out of a configuration file, if it still means the same without them.
+fn mend_configuration(path: &Path, text: &str) -> Result<(), String> {
+    let failed = |error: &dyn std::fmt::Display| error.to_string();
+    let mended = without_legacy(text);
+    let mut before = alone(path, text.as_bytes()).map_err(|error| failed(&error))?;
+    let after = alone(path, mended.as_bytes()).map_err(|error| failed(&error))?;
+    before.session.idle_minutes = None;
+    before.session.parent_fork_max_tokens = None;
+    before.session.maintenance.rotate_bytes = None;
+    before.cron.run_log.max_bytes = None;
+    if before != after {
+        return Err("it would mean something else; take them out by hand".to_owned());
+    }
+    let mode = fs::metadata(path)
+        .map_err(|error| failed(&error))?
+        .permissions();
+    private_files::replace(path, mended.as_bytes()).map_err(|error| failed(&error))?;
+    fs::set_permissions(path, mode).map_err(|error| failed(&error))
 }
 
 /// What can be said of a state directory whose gateway does not answer.

@@ -15,6 +15,8 @@ use super::sending::{SendArgs, SpawnArgs};
 use super::session_pages::{
     ShownEntry, adopted_page, list_page, mark_page, show_page, status_page,
 };
+use super::sessions_cleanup::{self, CleanupArgs};
+use super::sessions_import::{self, ImportArgs};
 use super::{Context, endings, history, sending, suggest};
 
 #[derive(Debug, Subcommand)]
@@ -52,6 +54,10 @@ pub(super) enum SessionsCommand {
     /// Puts a session in its place again
     #[command(after_help = "Example:\n  tidings sessions unpin agent:main:main")]
     Unpin(SessionArgs),
+    /// Looks after the stores: what is old or too much goes
+    Cleanup(CleanupArgs),
+    /// Takes over the sessions of an OpenClaw state directory
+    Import(ImportArgs),
 }
 
 /// One session.
@@ -153,6 +159,8 @@ pub(super) async fn run(
         SessionsCommand::Spawn(args) => sending::spawn(args, context).await,
         SessionsCommand::Reset(args) => endings::reset(args, context).await,
         SessionsCommand::Delete(args) => endings::delete(args, context).await,
+        SessionsCommand::Import(args) => sessions_import::run(args, context).await,
+        SessionsCommand::Cleanup(args) => sessions_cleanup::run(args, context).await,
         SessionsCommand::Archive(args) => {
             entry(args.into_ref(), Request::SessionArchive, mark_page, context).await
         }

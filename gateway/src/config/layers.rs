@@ -82,6 +82,13 @@ pub enum ConfigError {
     },
 }
 
+/// What a file alone means: over the defaults, and nothing over it.
+pub fn alone(path: &Path, content: &[u8]) -> Result<Config, ConfigError> {
+    let mut merged = Merged::defaults();
+    merged.add_file(path, content)?;
+    Ok(merged.finish()?.config)
+}
+
 impl Layers {
     /// The layers of a gateway with this state directory.
     #[must_use]
@@ -256,7 +263,7 @@ fn place(text: &str, error: &toml::de::Error) -> String {
 }
 
 /// Every value of a table with its key, sections first. A name with a dot in it is quoted.
-fn leaves(section: &str, table: Table) -> Vec<(String, Value)> {
+pub(super) fn leaves(section: &str, table: Table) -> Vec<(String, Value)> {
     let mut found = Vec::new();
     for (name, value) in table {
         let name = if name.contains('.') {

@@ -5,8 +5,8 @@ mod legacy;
 mod schema;
 mod values;
 
-pub use layers::{ConfigError, Configuration, Layers, Origin, Setting};
-pub use legacy::LEGACY_KEYS;
+pub use layers::{ConfigError, Configuration, Layers, Origin, Setting, alone};
+pub use legacy::{LEGACY_KEYS, legacy_keys, without_legacy};
 pub use schema::{
     ArchiveRetention, Config, Cron, DmScope, HighWater, Maintenance, MaintenanceMode, Reset,
     ResetMode, ResetOverride, ResetType, RunLog, Session, SessionScope, Visibility, WriteLock,

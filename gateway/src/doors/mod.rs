@@ -16,6 +16,7 @@ mod service;
 mod sessions;
 mod signals;
 mod status;
+mod store;
 mod turns;
 mod visibility;
 mod wakes;

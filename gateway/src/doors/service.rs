@@ -108,17 +108,15 @@ impl Service {
             }
             Request::AgentsList {} => Reply::AgentsList(self.agents_list().await?),
             Request::AgentsDelete(agent) => Reply::AgentsDelete(self.agents_delete(agent).await?),
+            Request::SessionsCleanup(cleanup) => {
+                Reply::SessionsCleanup(self.sessions_cleanup(cleanup).await?)
+            }
+            Request::CronRunBegin(begin) => Reply::CronRunBegin(self.cron_run_begin(begin).await?),
             Request::WatchAdd(pair) => Reply::WatchAdd(self.watch_add(pair).await?),
             Request::WatchRemove(pair) => Reply::WatchRemove(self.watch_remove(pair).await?),
             Request::WatchList(filter) => Reply::WatchList(self.nodes.state.watches(filter).await?),
-            Request::NoticesList(watcher) => {
-                let watcher = self.watcher(watcher.session_key);
-                Reply::Notices(self.nodes.state.notices(watcher).await?)
-            }
-            Request::NoticesDrain(watcher) => {
-                let watcher = self.watcher(watcher.session_key);
-                Reply::Notices(self.nodes.state.drain(watcher).await?)
-            }
+            Request::NoticesList(watcher) => Reply::Notices(self.notices_list(watcher).await?),
+            Request::NoticesDrain(watcher) => Reply::Notices(self.notices_drain(watcher).await?),
             Request::TurnBegin(session) => Reply::TurnBegin(self.turn_begin(session).await?),
             Request::TurnConfirm(lease) => Reply::TurnSettled(self.turn_confirm(&lease).await?),
             Request::TurnRelease(lease) => Reply::TurnSettled(self.turn_release(&lease).await?),

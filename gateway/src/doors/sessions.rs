@@ -1,8 +1,8 @@
 //! Requests about sessions and watches.
 
 use tidings_protocol::session_api::{
-    ApiError, MAX_SESSIONS_PER_PAGE, Reply, SessionEntry, SessionRef, SessionStatus, Sessions,
-    SessionsList, StatusQuery, WatchPair, WatchRemoved, Watched,
+    ApiError, MAX_SESSIONS_PER_PAGE, Notices, Reply, SessionEntry, SessionRef, SessionStatus,
+    Sessions, SessionsList, StatusQuery, WatchPair, WatchRemoved, Watched,
 };
 
 use super::Service;
@@ -107,5 +107,15 @@ impl Service {
         let target = self.address(pair.target, pair.target_agent.as_deref())?;
         let watcher = self.watcher(named(pair.watcher)?);
         Ok(self.nodes.state.watch_remove(watcher, target).await?)
+    }
+
+    pub(super) async fn notices_list(&self, watcher: SessionRef) -> Result<Notices, ApiError> {
+        let watcher = self.watcher(watcher.session_key);
+        Ok(self.nodes.state.notices(watcher).await?)
+    }
+
+    pub(super) async fn notices_drain(&self, watcher: SessionRef) -> Result<Notices, ApiError> {
+        let watcher = self.watcher(watcher.session_key);
+        Ok(self.nodes.state.drain(watcher).await?)
     }
 }

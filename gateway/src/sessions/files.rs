@@ -4,7 +4,7 @@
 use std::fmt;
 use std::fs::{self, DirEntry, File, Metadata, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -67,7 +67,7 @@ impl Files {
         let Some(file) = self.open(path)? else {
             return Ok(None);
         };
-        let seen = seen(&file.metadata().map_err(FileError::at("look at", path))?);
+        let seen = self.seen(&file, path)?;
         let mut content = Vec::new();
         file.take(limit + 1)
             .read_to_end(&mut content)
@@ -98,6 +98,23 @@ impl Files {
         let metadata = file.metadata().map_err(FileError::at("look at", path))?;
         check_regular(path, &metadata)?;
         Ok(Some(file))
+    }
+
+    /// The first bytes of a file, at most `limit`; none where there is no file.
+    pub fn head(&self, path: &Path, limit: usize) -> Result<Vec<u8>, FileError> {
+        let mut head = Vec::new();
+        if let Some(file) = self.open(path)? {
+            file.take(limit as u64)
+                .read_to_end(&mut head)
+                .map_err(FileError::at("read", path))?;
+        }
+        Ok(head)
+    }
+
+    /// What an open file looks like.
+    pub fn seen(&self, file: &File, path: &Path) -> Result<Seen, FileError> {
+        let metadata = file.metadata().map_err(FileError::at("look at", path))?;
+        Ok(seen(&metadata))
     }
 
     /// What a file looks like; `None` where there is none.
@@ -161,6 +178,99 @@ impl Files {
         file.sync_all().map_err(FileError::at("make durable", path))
     }
 
+    /// Writes a file that nobody misses after a crash.
+    pub fn note(&self, path: &Path, content: &[u8]) -> Result<(), FileError> {
+        self.pass("write", path)?;
+        OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(path)
+            .and_then(|mut file| file.write_all(content))
+            .map_err(FileError::at("write", path))
+    }
+
+    /// Gives a file one more name. False where that name is taken.
+    pub fn link(&self, from: &Path, to: &Path) -> Result<bool, FileError> {
+        self.pass("put in place", to)?;
+        match fs::hard_link(from, to) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+            Err(error) => Err(FileError::at("put in place", to)(error)),
+        }
+    }
+
+    /// Appends to a file that only its owner may read, on a new line, and makes it durable;
+    /// answers where the content begins and ends.
+    pub fn append(&self, path: &Path, content: &[u8]) -> Result<(u64, u64), FileError> {
+        self.pass("append to", path)?;
+        let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+        let mut file = OpenOptions::new()
+            .read(true)
+            .append(true)
+            .create(true)
+            .mode(0o600)
+            .custom_flags(flags.bits().cast_signed())
+            .open(path)
+            .map_err(FileError::at("append to", path))?;
+        let metadata = file.metadata().map_err(FileError::at("look at", path))?;
+        check_regular(path, &metadata)?;
+        let size = metadata.len();
+        let is_torn = ends_torn(&file, size).map_err(FileError::at("read", path))?;
+        let torn_end: &[u8] = if is_torn { b"\n" } else { b"" };
+        let whole = [torn_end, content].concat();
+        // In one call, so that nothing can stand within it; a test ends in its middle.
+        let (first, second) = match &self.gate {
+            None => (whole.as_slice(), &[][..]),
+            Some(_) => whole.split_at(whole.len() / 2),
+        };
+        file.write_all(first)
+            .map_err(FileError::at("append to", path))?;
+        self.pass("append to", path)?;
+        file.write_all(second)
+            .map_err(FileError::at("append to", path))?;
+        self.pass("make durable", path)?;
+        file.sync_data()
+            .map_err(FileError::at("make durable", path))?;
+        if size == 0
+            && let Some(dir) = path.parent()
+        {
+            self.sync_dir(dir)?;
+        }
+        let begins = size + torn_end.len() as u64;
+        Ok((begins, begins + content.len() as u64))
+    }
+
+    /// Copies a regular file to a place where none is, durable and in one step; answers how
+    /// many bytes that were.
+    pub fn copy(&self, from: &Path, to: &Path) -> Result<u64, FileError> {
+        let Some(mut source) = self.open(from)? else {
+            let gone = io::Error::from(io::ErrorKind::NotFound);
+            return Err(FileError::at("read", from)(gone));
+        };
+        let mut temporary = to.as_os_str().to_owned();
+        temporary.push(".new");
+        let temporary = Path::new(&temporary);
+        self.pass("create", temporary)?;
+        let mut copy = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(temporary)
+            .map_err(FileError::at("create", temporary))?;
+        let bytes = io::copy(&mut source, &mut copy).map_err(FileError::at("write", temporary))?;
+        self.pass("make durable", temporary)?;
+        copy.sync_all()
+            .map_err(FileError::at("make durable", temporary))?;
+        self.rename(temporary, to)?;
+        if let Some(dir) = to.parent() {
+            self.sync_dir(dir)?;
+        }
+        Ok(bytes)
+    }
+
     /// Gives a file another name, in the place of what stood under it.
     pub fn rename(&self, from: &Path, to: &Path) -> Result<(), FileError> {
         self.pass("put in place", to)?;
@@ -198,6 +308,16 @@ impl fmt::Debug for Files {
             "Files"
         })
     }
+}
+
+/// True where a file ends in the middle of a line.
+fn ends_torn(file: &File, size: u64) -> io::Result<bool> {
+    let Some(last) = size.checked_sub(1) else {
+        return Ok(false);
+    };
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, last)?;
+    Ok(byte != *b"\n")
 }
 
 fn check_regular(path: &Path, metadata: &Metadata) -> Result<(), FileError> {

@@ -4,15 +4,18 @@ use std::path::{Path, PathBuf};
 
 use tidings_node::private_files::FileError;
 use tidings_protocol::EpochMs;
-use time::OffsetDateTime;
+use tidings_protocol::digest::{hex, sha256};
 
 use super::files::Files;
+use super::transcript::entry::iso;
 use crate::state::AgentId;
 
 /// The projection of an agent's entries.
 pub const STORE: &str = "sessions.json";
 /// What a file that was set aside is called, before the time.
 pub const REJECTED: &str = "sessions.json.rejected-";
+/// A longer topic id stands in a name as its digest.
+const MAX_TOPIC_BYTES: usize = 64;
 const TEMPORARY: &str = "sessions.json.new";
 
 /// The directory with one directory for each agent.
@@ -51,19 +54,25 @@ pub(super) fn rejected(files: &Files, dir: &Path, at: EpochMs) -> Result<PathBuf
 /// file system minds its characters.
 #[must_use]
 pub fn stamp(at: EpochMs) -> String {
-    let seconds = at.div_euclid(1_000);
-    // Years that four digits cannot name are clocks that are wrong.
-    let time = OffsetDateTime::from_unix_timestamp(seconds).unwrap_or(OffsetDateTime::UNIX_EPOCH);
-    format!(
-        "{:04}-{:02}-{:02}T{:02}-{:02}-{:02}.{:03}Z",
-        time.year(),
-        u8::from(time.month()),
-        time.day(),
-        time.hour(),
-        time.minute(),
-        time.second(),
-        at.rem_euclid(1_000),
-    )
+    iso(at).replace(':', "-")
+}
+
+/// The name of a session's transcript; one of a topic has a file of its own.
+#[must_use]
+pub fn transcript(session_id: &str, topic: Option<&str>) -> String {
+    match topic {
+        None => format!("{session_id}.jsonl"),
+        Some(topic) => format!("{session_id}-topic-{}.jsonl", plain(topic)),
+    }
+}
+
+/// A topic's id as it can stand in a name.
+fn plain(topic: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    if !topic.is_empty() && topic.len() <= MAX_TOPIC_BYTES && topic.chars().all(is_plain) {
+        return topic.to_owned();
+    }
+    format!("x-{}", hex(&sha256(topic.as_bytes())[..16]))
 }
 
 #[cfg(test)]
@@ -75,5 +84,14 @@ mod tests {
         assert_eq!(stamp(0), "1970-01-01T00-00-00.000Z");
         assert_eq!(stamp(1_796_097_600_007), "2026-12-01T04-00-00.007Z");
         assert_eq!(stamp(-1), "1969-12-31T23-59-59.999Z");
+    }
+
+    #[test]
+    fn a_topic_has_a_file_of_its_own_whatever_its_id() {
+        assert_eq!(transcript("s", None), "s.jsonl");
+        assert_eq!(transcript("s", Some("77")), "s-topic-77.jsonl");
+        let odd = transcript("s", Some("../up"));
+        assert!(odd.starts_with("s-topic-x-") && !odd.contains('/'), "{odd}");
+        assert_ne!(odd, transcript("s", Some("../down")));
     }
 }

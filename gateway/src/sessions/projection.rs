@@ -10,6 +10,7 @@ use tidings_node::clock::Clock;
 use tidings_node::private_files::FileError;
 use tidings_protocol::EpochMs;
 use tidings_protocol::digest::sha256;
+use tidings_protocol::session_api::{ApiError, ErrorType};
 
 use super::files::{Files, Seen};
 use super::merge::{FileEntries, Rejected, hand_edits, read_file, shown};
@@ -60,6 +61,16 @@ pub enum ProjectionError {
     /// Somebody writes it again and again.
     #[error("{0} changes faster than it can be written")]
     Busy(PathBuf),
+}
+
+impl From<ProjectionError> for ApiError {
+    fn from(error: ProjectionError) -> Self {
+        match error {
+            ProjectionError::State(error) => error.into(),
+            ProjectionError::File(_) => Self::new(ErrorType::CannotCreate, error.to_string()),
+            ProjectionError::Busy(_) => Self::new(ErrorType::TryLater, error.to_string()),
+        }
+    }
 }
 
 /// What stands where the projection belongs.

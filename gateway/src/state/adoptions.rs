@@ -14,7 +14,7 @@ use super::engine::{OpResult, Priority, Tx};
 use super::error::StateError;
 use super::nodes::active_node;
 use super::random;
-use super::sessions::entries_changed;
+use super::sessions::{entries_changed, entry_added};
 use super::signals::{NewSignal, Prepared, record};
 use super::sql::{int, number, uint};
 use super::watches::add_watch;
@@ -134,6 +134,7 @@ fn make_link(
     let number = tx.session(session)?;
     adopt_entry(tx, number, opened)?;
     entries_changed(tx, session);
+    entry_added(tx, session);
     let adopted = NewSignal {
         payload: Payload {
             catalog: Some(thread.catalog),

@@ -84,7 +84,7 @@ fn agent_row(row: &Row<'_>) -> rusqlite::Result<AgentRow> {
 }
 
 /// Deletes some sessions of an agent that have anything left, and once none has, the
-/// watches of keys that never were sessions themselves.
+/// watches of keys that never were sessions themselves, and what is remembered of cron runs.
 fn delete_some(tx: &mut Tx<'_>, agent: &AgentId) -> OpResult<u64> {
     let sessions = tx.rows(
         "SELECT session_key.session_key FROM sessions AS session
@@ -103,6 +103,8 @@ fn delete_some(tx: &mut Tx<'_>, agent: &AgentId) -> OpResult<u64> {
     }
     if sessions.is_empty() {
         end_watches_of_agent(tx, agent)?;
+        let runs = "DELETE FROM cron_runs WHERE agent_id = ?1";
+        tx.execute(runs, [agent.as_str()])?;
     }
     Ok(sessions.len() as u64)
 }

@@ -44,6 +44,11 @@ pub enum Effect {
         /// The node.
         node: NodeId,
     },
+    /// The gateway added an entry of this agent.
+    EntryAdded {
+        /// The agent.
+        agent: AgentId,
+    },
     /// A node is no longer what it was: revoked, removed, renamed, or paired anew.
     NodeChanged {
         /// The node.

@@ -12,6 +12,8 @@
 //! | `turns`, `leases`, `messages` | what a turn takes, and gives back |
 //! | `inputs`, `goals`, `children` | what a session is given: inputs, a goal, children and their results |
 //! | `sessions`, `entry`, `lifecycle`, `agents` | entries, and what ends a session or an agent |
+//! | `cron` | runs of cron jobs |
+//! | `maintenance` | what the upkeep of the store knows, and removes |
 //! | `projections` | what `sessions.json` showed last, and what somebody made of it |
 //! | `adoptions`, `links`, `reports` | upstream links, and what nodes report on them |
 //! | `deliveries` | what was handed out to an upstream thread, for telling its echo |
@@ -29,6 +31,7 @@ mod audit;
 mod certificates;
 mod changes;
 mod children;
+mod cron;
 mod cursors;
 mod deliveries;
 mod effect;
@@ -42,6 +45,7 @@ mod inputs;
 mod leases;
 mod lifecycle;
 mod links;
+mod maintenance;
 mod messages;
 mod nodes;
 mod notices;
@@ -74,6 +78,7 @@ pub use audit::AuditAction;
 pub use certificates::{CertificateRecord, NewCertificate};
 pub use changes::{StatusAnswer, StatusRead};
 pub use children::{FinishedRun, NewChild, SpawnedChild};
+pub use cron::{Conversation, CronRunBegun, NewCronRun};
 pub use effect::{EFFECTS_KEPT, Effect, Health, Wake};
 pub(crate) use engine::unwritten;
 pub use engine::{DATABASE_FILE, OpenError, StateOptions};
@@ -85,6 +90,7 @@ pub use inputs::{Compaction, NewInput};
 pub use leases::LEASE_MS;
 pub use lifecycle::ResetSession;
 pub use links::{LinkRow, MAX_LINKS_PER_PAGE};
+pub use maintenance::StoredEntry;
 pub use messages::{
     Dispatched, MAX_MESSAGE_BYTES, MAX_WAITING_MESSAGES, NewMessage, QueuedMessage, Watching,
 };
@@ -93,6 +99,7 @@ pub use pairing::{InvitationStanding, NewInvitation, RedeemRefusal, Redeemed, Re
 pub use projections::{
     FileDigest, ForeignFile, InPlace, LastProjection, Merged, NextProjection, Projection,
 };
+pub(crate) use random::fresh_token;
 pub use retention::Retention;
 pub use sessions::{EnsuredSession, SessionMark, SessionsPage, Shelf, Transcript, VisibleSessions};
 pub use signals::{MAX_ID_BYTES, NewSignal, SignalsPage};

@@ -276,6 +276,7 @@ fn set_last(tx: &mut Tx<'_>, foreign: &ForeignFile) -> OpResult<()> {
 
 fn merge(tx: &mut Tx<'_>, edits: &[HandEdit]) -> OpResult<Merged> {
     let mut merged = Merged::default();
+    let mut changed = None;
     for edit in edits {
         let current = read_entry(tx, &edit.session)?;
         match settle(edit, current.as_ref()) {
@@ -288,8 +289,13 @@ fn merge(tx: &mut Tx<'_>, edits: &[HandEdit]) -> OpResult<Merged> {
                     current.as_ref().and_then(|entry| entry.goal.as_deref()),
                 )?;
                 merged.taken += 1;
+                changed = Some(&edit.session);
             }
         }
+    }
+    // Once for all of them: they are of one agent.
+    if let Some(session) = changed {
+        entries_changed(tx, session);
     }
     Ok(merged)
 }
@@ -302,7 +308,6 @@ fn take(tx: &mut Tx<'_>, edit: &HandEdit, goal_before: Option<&str>) -> OpResult
     };
     let number = tx.session(&edit.session)?;
     put_entry(tx, number, entry)?;
-    entries_changed(tx, &edit.session);
     let goals = (goal_before, entry.goal.as_deref());
     tell_goal(tx, &edit.session, goals, &Actor::Human)?;
     Ok(())

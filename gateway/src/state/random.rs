@@ -14,6 +14,11 @@ pub(crate) fn bytes<const N: usize>() -> Result<[u8; N], StateError> {
     Ok(bytes)
 }
 
+/// A fresh name that nobody guesses.
+pub(crate) fn fresh_token() -> Result<String, StateError> {
+    bytes::<16>().map(|bytes| hex(&bytes))
+}
+
 /// A fresh session id: a random UUID.
 pub(crate) fn session_id() -> Result<String, StateError> {
     let mut bytes: [u8; 16] = bytes()?;

@@ -9,7 +9,7 @@ use super::address::{AgentId, SessionAddress};
 use super::changes::find;
 use super::effect::Effect;
 use super::engine::{OpResult, Priority, ReadError, Tx};
-use super::entry::{ENTRY_COLUMNS, Entry};
+use super::entry::{ENTRY_COLUMNS, Entry, put_entry, read_entry};
 use super::error::StateError;
 use super::random;
 use super::sql::{number, parsed, parsed_opt};
@@ -17,6 +17,9 @@ use super::sql::{number, parsed, parsed_opt};
 /// How many generations of children a tree has, at most: an entry may be edited into a
 /// circle.
 const MAX_GENERATIONS: u32 = 32;
+
+/// How many entries are added in one transaction: a few milliseconds of the writer.
+const ADDED_TOGETHER: usize = 100;
 
 /// Which entries a list shows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -100,6 +103,21 @@ impl State {
         .await
     }
 
+    /// Adds entries of sessions that have none; answers how many those were.
+    pub async fn add_entries(
+        &self,
+        entries: Vec<(SessionAddress, Entry)>,
+    ) -> Result<usize, StateError> {
+        let mut added = 0;
+        for batch in entries.chunks(ADDED_TOGETHER) {
+            let batch = batch.to_vec();
+            added += self
+                .write(Priority::Upkeep, move |tx| add_entries(tx, &batch))
+                .await?;
+        }
+        Ok(added)
+    }
+
     /// A page of sessions, pinned first, then the newest.
     pub async fn sessions(&self, page: SessionsPage) -> Result<Sessions, StateError> {
         self.read(move |conn| Ok(read_sessions(conn, &page)?)).await
@@ -171,6 +189,19 @@ impl State {
     }
 }
 
+fn add_entries(tx: &mut Tx<'_>, entries: &[(SessionAddress, Entry)]) -> OpResult<usize> {
+    let mut added = 0;
+    for (session, entry) in entries {
+        if read_entry(tx, session)?.is_none() {
+            let number = tx.session(session)?;
+            put_entry(tx, number, entry)?;
+            entries_changed(tx, session);
+            added += 1;
+        }
+    }
+    Ok(added)
+}
+
 fn not_json(error: &serde_json::Error) -> ReadError {
     ReadError::Refused(StateError::invalid(error.to_string()))
 }
@@ -199,6 +230,7 @@ pub(crate) fn ensure_entry(
         (number, fresh_id, tx.now()),
     )?;
     entries_changed(tx, session);
+    entry_added(tx, session);
     Ok(EnsuredSession {
         session_id: fresh_id.to_owned(),
         created: true,
@@ -208,6 +240,13 @@ pub(crate) fn ensure_entry(
 /// Says that the projection of the session's agent is due.
 pub(crate) fn entries_changed(tx: &mut Tx<'_>, session: &SessionAddress) {
     tx.tell(Effect::EntriesChanged {
+        agent: session.agent().clone(),
+    });
+}
+
+/// Says that the gateway added an entry.
+pub(crate) fn entry_added(tx: &mut Tx<'_>, session: &SessionAddress) {
+    tx.tell(Effect::EntryAdded {
         agent: session.agent().clone(),
     });
 }

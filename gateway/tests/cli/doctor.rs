@@ -255,3 +255,46 @@ fn a_gateway_that_cannot_check_is_found() {
     Check
     ");
 }
+
+#[test]
+fn keys_that_are_no_longer_used_are_named_and_taken_out_without_a_change_of_meaning() {
+    let fake = finding_these(vec![]);
+    let config = fake.state_dir().join("config.toml");
+    let written = "# mine\n[session]\nidleMinutes = 90 # a while\nmainKey = \"home\"\n\n\
+                   [session.maintenance]\nrotateBytes = \"10mb\"\nmaxEntries = 7\n\n\
+                   [cron]\nrunLog.maxBytes = 5\n";
+    fs::write(&config, written).expect("written");
+    let said = with(&fake, "doctor");
+    let found = "has keys that are no longer used: cron.runLog.maxBytes, session.idleMinutes, \
+                 session.maintenance.rotateBytes";
+    assert!(
+        said.starts_with("exit 1\n") && said.contains(found),
+        "{said}"
+    );
+
+    let said = with(&fake, "doctor --fix");
+
+    assert!(
+        said.starts_with("exit 0\n") && said.contains("and is without"),
+        "{said}"
+    );
+    assert_eq!(
+        fs::read_to_string(&config).expect("there"),
+        "# mine\n[session]\nreset.mode = \"idle\"\nreset.idleMinutes = 90 # a while\n\
+         mainKey = \"home\"\n\n[session.maintenance]\nmaxEntries = 7\n\n[cron]\n"
+    );
+    assert!(with(&fake, "doctor").starts_with("exit 0\n"));
+}
+
+#[test]
+fn a_file_that_would_mean_something_else_is_left_to_its_owner() {
+    let fake = finding_these(vec![]);
+    let config = fake.state_dir().join("config.toml");
+    // Dotted keys beside a table of the same name would be no TOML.
+    let written = "[session]\nidleMinutes = 90\n[session.reset]\natHour = 5\n";
+    fs::write(&config, written).expect("written");
+    let said = with(&fake, "doctor --fix");
+    assert!(said.starts_with("exit 1\n"), "{said}");
+    assert!(said.contains("it could not be mended here"), "{said}");
+    assert_eq!(fs::read_to_string(&config).expect("there"), written);
+}

@@ -4,6 +4,7 @@
 mod backup;
 mod catalog;
 mod cert;
+mod cleanup;
 mod doctor;
 mod endings;
 mod errors;

@@ -80,13 +80,13 @@ fn an_unknown_verb_names_the_nearest_and_all_the_others() {
     --- stdout
     --- stderr
     error: there is no command 'lisst'
-    hint: did you mean 'list'? the commands are adopt, list, show, status, history, send, spawn, reset, delete, archive, unarchive, pin, unpin; see tidings sessions --help
+    hint: did you mean 'list'? the commands are adopt, list, show, status, history, send, spawn, reset, delete, archive, unarchive, pin, unpin, cleanup, import; see tidings sessions --help
     usage: tidings sessions [OPTIONS] <COMMAND>
     ");
     assert_snapshot!(alone("sessions lisst --json"), @r#"
     exit 2
     --- stdout
-    {"schemaVersion":1,"ok":false,"error":{"type":"usage","message":"there is no command 'lisst'","hint":"did you mean 'list'? the commands are adopt, list, show, status, history, send, spawn, reset, delete, archive, unarchive, pin, unpin; see tidings sessions --help"}}
+    {"schemaVersion":1,"ok":false,"error":{"type":"usage","message":"there is no command 'lisst'","hint":"did you mean 'list'? the commands are adopt, list, show, status, history, send, spawn, reset, delete, archive, unarchive, pin, unpin, cleanup, import; see tidings sessions --help"}}
     --- stderr
     "#);
 }
@@ -212,6 +212,8 @@ fn help_of_a_command_ends_in_an_example() {
         "sessions unarchive",
         "sessions pin",
         "sessions unpin",
+        "sessions cleanup",
+        "sessions import",
         "watch add",
         "watch remove",
         "watch list",

@@ -12,9 +12,9 @@ use tidings_node::local::NodeResponder;
 use tidings_node::local::socket::{self, NODE_SOCKET};
 use tidings_protocol::Catalog;
 use tidings_protocol::session_api::{
-    Adopt, AgentRef, ApiError, Backup, ErrorType, LeaseRef, NodeRef, NodesInvite, NodesRename,
-    Request, SessionsList, SignalsQuery, SignalsRecord, SpeakerRef, StatusQuery, WatchFilter,
-    WatchPair,
+    Adopt, AgentRef, ApiError, Backup, CleanupAgents, CleanupDoing, ErrorType, LeaseRef, NodeRef,
+    NodesInvite, NodesRename, Request, SessionsCleanup, SessionsList, SignalsQuery, SignalsRecord,
+    SpeakerRef, StatusQuery, WatchFilter, WatchPair,
 };
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -261,6 +261,10 @@ fn operator_requests() -> Vec<Request> {
         Request::AgentsList {},
         Request::AgentsDelete(AgentRef {
             agent: "ops".to_owned(),
+        }),
+        Request::SessionsCleanup(SessionsCleanup {
+            agents: CleanupAgents::All {},
+            doing: CleanupDoing::Enforce,
         }),
         Request::Check {},
     ]

@@ -4,8 +4,8 @@ use tidings_gateway::config::{Config, Session, SessionScope, Visibility};
 use tidings_gateway::state::{AgentId, NewAdoption, NewCertificate};
 use tidings_node::cli::Connection;
 use tidings_protocol::session_api::{
-    Adopt, CatalogList, ChildRuntime, ErrorType, Request, SessionsList, SessionsSpawn, Spawned,
-    StatusQuery, WatchFilter, WatchPair,
+    Adopt, CatalogList, ChildRuntime, CronRunBegin, ErrorType, Request, SessionsList,
+    SessionsSpawn, Spawned, StatusQuery, WatchFilter, WatchPair,
 };
 use tidings_protocol::wire::messages::{Thread, ThreadOpened};
 use tidings_protocol::{Catalog, Host, Marker, NodeId, SessionKey, ThreadId};
@@ -161,8 +161,33 @@ fn as_operator(request: &Request) -> Request {
     }
 }
 
+fn cron_run() -> Request {
+    Request::CronRunBegin(CronRunBegin {
+        job_id: "nightly".to_owned(),
+        force: false,
+        agent: None,
+    })
+}
+
 #[tokio::test]
-async fn threads_are_only_for_who_sees_all_and_a_stranger_sees_nothing() {
+async fn a_program_that_sees_all_begins_cron_runs() {
+    let served = Served::start_with(configured(Session {
+        visibility: Visibility::All,
+        ..Session::default()
+    }));
+    adopt(&served).await;
+    let mut program = served.connect().await;
+    program
+        .introduce(&caller("mine"))
+        .await
+        .expect("introduced");
+    let begun = body!(ask(&mut program, cron_run()).await, CronRunBegin);
+    assert!(begun.is_new);
+    assert_eq!(begun.session_key, key("cron:nightly"));
+}
+
+#[tokio::test]
+async fn threads_and_cron_runs_are_only_for_who_sees_all_and_a_stranger_sees_nothing() {
     let served = Served::start_with(configured(Session {
         visibility: Visibility::Agent,
         ..Session::default()
@@ -183,6 +208,7 @@ async fn threads_are_only_for_who_sees_all_and_a_stranger_sees_nothing() {
     for request in [
         Request::CatalogList(CatalogList::default()),
         Request::Adopt(adopt_other),
+        cron_run(),
     ] {
         let error = refused(&mut program, request).await;
         assert_eq!(error.error_type, ErrorType::NotPermitted);

@@ -21,12 +21,13 @@ pub struct Diagnosis {
 
 /// Something that is as it should be now.
 #[derive(Debug, Serialize)]
-struct Fixed {
-    path: PathBuf,
-    /// Its permissions before, in octal.
-    was: String,
-    /// Its permissions now.
-    is: String,
+pub struct Fixed {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its permissions before, in octal; or with what it was.
+    pub was: String,
+    /// Its permissions now; or that it is without that.
+    pub is: String,
 }
 
 /// What to do about something that can be mended here.
@@ -49,6 +50,11 @@ impl Diagnosis {
         self.findings.extend(findings);
     }
 
+    /// Something that was mended.
+    pub fn add_fixed(&mut self, fixed: Fixed) {
+        self.fixed.push(fixed);
+    }
+
     /// Something that is open to others: mended, or a finding.
     pub fn add_open(&mut self, open: Open, remedy: &Remedy) {
         let (was, is) = (octal(open.mode), octal(open.wanted));
@@ -59,7 +65,7 @@ impl Diagnosis {
             Remedy::Apply => match open.close() {
                 Ok(()) => {
                     let path = open.path;
-                    return self.fixed.push(Fixed { path, was, is });
+                    return self.add_fixed(Fixed { path, was, is });
                 }
                 Err(error) => format!("it could not be mended here: {error}"),
             },

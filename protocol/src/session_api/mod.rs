@@ -16,6 +16,7 @@ mod parts;
 mod privilege;
 mod replies;
 mod sending;
+mod store;
 mod text;
 mod turns;
 mod upkeep;
@@ -53,6 +54,10 @@ pub use replies::{
 };
 pub use sending::{
     ChildRuntime, RunEnd, RunEnded, RunFinished, Sent, SessionsSend, SessionsSpawn, Spawned,
+};
+pub use store::{
+    CleanedStore, CleanedUp, CleanupAction, CleanupAgents, CleanupDoing, CronRun, CronRunBegin,
+    SessionsCleanup,
 };
 pub use text::PrivateText;
 pub use turns::{LeaseRef, TurnBegun, TurnEnded, TurnMessage, TurnSettled, Wake, Wakes};
@@ -143,6 +148,10 @@ pub enum Request {
     AgentsList {},
     /// Removes an agent with all that is its own.
     AgentsDelete(AgentRef),
+    /// Looks after the session stores.
+    SessionsCleanup(SessionsCleanup),
+    /// Begins a run of a cron job.
+    CronRunBegin(CronRunBegin),
     /// Registers a watch at the target's head.
     WatchAdd(WatchPair),
     /// Ends a watch.
@@ -236,6 +245,10 @@ pub enum Reply {
     AgentsList(Agents),
     /// To `agents_delete`.
     AgentsDelete(AgentDeleted),
+    /// To `sessions_cleanup`.
+    SessionsCleanup(CleanedUp),
+    /// To `cron_run_begin`.
+    CronRunBegin(CronRun),
     /// To `watch_add`.
     WatchAdd(Watched),
     /// To `watch_remove`.
@@ -472,6 +485,8 @@ impl crate::wire::frame::FrameMessage for Request {
         "session_delete",
         "agents_list",
         "agents_delete",
+        "sessions_cleanup",
+        "cron_run_begin",
         "watch_add",
         "watch_remove",
         "watch_list",
@@ -520,6 +535,8 @@ impl crate::wire::frame::FrameMessage for Reply {
         "session_delete",
         "agents_list",
         "agents_delete",
+        "sessions_cleanup",
+        "cron_run_begin",
         "watch_add",
         "watch_remove",
         "watch_list",

@@ -94,6 +94,8 @@ impl Request {
             | Self::CertRenew(_)
             | Self::CertRevoke(_)
             | Self::CertInspect(_)
+            | Self::SessionsCleanup(_)
+            | Self::CronRunBegin(_)
             | Self::Backup(_)
             | Self::Check {} => Reach::Everything,
             // A watch that stands may always end.
@@ -137,6 +139,7 @@ impl Request {
             | Self::TurnConfirm(_)
             | Self::TurnRelease(_)
             | Self::TurnEnd(_)
+            | Self::CronRunBegin(_)
             | Self::WakesFollow {} => Privilege::Session,
             // The log tells of every session, and a drain takes what is another's.
             Self::Status {}
@@ -166,6 +169,7 @@ impl Request {
             | Self::SessionDelete(_)
             | Self::AgentsList {}
             | Self::AgentsDelete(_)
+            | Self::SessionsCleanup(_)
             | Self::Backup(_)
             | Self::Check {} => Privilege::Operator,
         }
@@ -224,6 +228,8 @@ impl Request {
             | Self::SessionDelete(_)
             | Self::AgentsList {}
             | Self::AgentsDelete(_)
+            | Self::SessionsCleanup(_)
+            | Self::CronRunBegin(_)
             | Self::Backup(_)
             | Self::Check {} => Speaker::Nobody,
         }

@@ -1,6 +1,6 @@
 //! Figures of the real programs: `cargo bench -p tidings-tests`, all of them in some minutes;
 //! `cargo bench -p tidings-tests -- scan` (or `instructions`; `log`, and of it `rate` or `nodes`;
-//! `restart`, `latency`, `idle`, `reconnect`) some.
+//! `restart`, `latency`, `idle`, `reconnect`, `store`) some.
 //!
 //! Figures depend on the machine and on what else it does; each is printed with the
 //! specification's number beside it, and nothing fails when one is missed.
@@ -14,6 +14,7 @@ mod noise;
 mod rate;
 mod restart;
 mod scan;
+mod store;
 mod table;
 
 use tidings_tests::{Gateway, Scratch};
@@ -72,6 +73,10 @@ fn main() {
     }
     if is_wanted("reconnect") {
         fleet::fleet(&mut figures);
+    }
+    if is_wanted("store") {
+        store::transcript(&mut figures);
+        store::entries(&mut figures);
     }
     figures.print();
 }

@@ -2,6 +2,9 @@
 
 mod crashes;
 mod store;
+mod transcripts;
+mod upkeep;
+mod writers;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};

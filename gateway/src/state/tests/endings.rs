@@ -3,6 +3,7 @@
 use tidings_protocol::session_api::{AgentRow, WatchFilter};
 
 use super::*;
+use crate::state::{Conversation, NewCronRun};
 
 const W: &str = "agent:main:w";
 const T: &str = "agent:main:t";
@@ -103,14 +104,26 @@ async fn an_agent_goes_with_all_that_is_its_own_and_nothing_of_another() {
     fixture.state.record(spawned).await.expect("recorded");
     fixture.watch("agent:ops2:main", W).await;
     fixture.watch(W, "agent:ops:s1").await;
+    for job in ["agent:ops:cron:nightly", "agent:main:cron:nightly"] {
+        let run = NewCronRun {
+            job_id: "nightly".to_owned(),
+            session: address(job),
+            conversation: Conversation::Standing,
+            keep_runs: 9,
+        };
+        fixture.state.begin_cron_run(run).await.expect("begun");
+    }
 
-    assert_eq!(fixture.state.delete_agent(agent("ops")).await, Ok(40));
+    assert_eq!(fixture.state.delete_agent(agent("ops")).await, Ok(41));
 
     let left = fixture.state.agent_rows().await.expect("agents");
     let names: Vec<_> = left.iter().map(|row| row.agent_id.as_str()).collect();
     assert_eq!(names, ["main", "ops2"]);
     assert_eq!(fixture.pairs().await, [pair("agent:ops2:main", W)]);
     assert_eq!(fixture.number("SELECT count(*) FROM messages"), 0);
+    let runs = "SELECT count(*) FROM cron_runs WHERE agent_id = ";
+    let runs_of = |agent: &str| fixture.number(&format!("{runs}'{agent}'"));
+    assert_eq!((runs_of("ops"), runs_of("main")), (0, 1));
     let heads = "SELECT count(*) FROM session_state_heads
                  WHERE agent_id = 'ops' AND pruned_sequence = last_sequence";
     assert_eq!(fixture.number(heads), 40, "heads stay");

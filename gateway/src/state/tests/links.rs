@@ -49,6 +49,9 @@ async fn adopting_makes_entry_signal_and_link_and_again_keeps_key_and_marker() {
             Effect::EntriesChanged {
                 agent: agent("main")
             },
+            Effect::EntryAdded {
+                agent: agent("main")
+            },
             Effect::LinkChanged {
                 host: Host::GatewayLocal,
                 link: first.link.id
@@ -407,4 +410,28 @@ async fn a_delivery_is_handed_to_the_node_until_its_echo_is_reported() {
     fixture.report(report(link, 1, echoed)).await;
     assert_eq!(delivered().await, [1, 2, 3, 5, 6, 7, 8, 9, 10, 11]);
     assert_eq!(fixture.events(), 1, "an echo is no message");
+}
+
+#[tokio::test]
+async fn upkeep_leaves_a_session_alone_as_long_as_its_thread_is_followed() {
+    let fixture = Fixture::new();
+    fixture.local_node().await;
+    let session = fixture.adopt("t1").await.session_key;
+    let stored = || fixture.state.stored_entries(agent("main"));
+    let entry = stored().await.expect("entries").remove(0);
+    assert!(entry.is_needed && entry.is_adopted);
+    let address = address(session.as_str());
+    let removed = fixture
+        .state
+        .remove_unneeded(address.clone(), entry.entry.updated_at);
+    assert_eq!(removed.await, Ok(false));
+    fixture
+        .outside()
+        .execute("DELETE FROM links", [])
+        .expect("unlinked");
+    assert!(!stored().await.expect("entries")[0].is_needed);
+    let removed = fixture
+        .state
+        .remove_unneeded(address, entry.entry.updated_at);
+    assert_eq!(removed.await, Ok(true));
 }

@@ -3,6 +3,7 @@
 mod audit;
 mod children;
 mod crashes;
+mod cron;
 mod deliveries;
 mod endings;
 mod engine;

@@ -2,10 +2,11 @@
 
 use tidings_protocol::report::LinkId;
 use tidings_protocol::session_api::{
-    Adopted, CatalogThread, CatalogThreads, HostError, LinkSummary, Notice, Notices, Recorded,
-    Reply, SessionEntry, SessionRow, SessionStatus, Sessions, SignalEvidence, SignalRow, SignalWhy,
-    Signals, StateChange, StateChanges, TurnBegun, TurnEnded, TurnMessage, TurnSettled,
-    UpstreamState, UpstreamStatus, Wake, Wakes, Watch, WatchRemoved, Watched, Watches,
+    Adopted, CatalogThread, CatalogThreads, CleanedStore, CleanedUp, CleanupAction, CronRun,
+    HostError, LinkSummary, Notice, Notices, Recorded, Reply, SessionEntry, SessionRow,
+    SessionStatus, Sessions, SignalEvidence, SignalRow, SignalWhy, Signals, StateChange,
+    StateChanges, TurnBegun, TurnEnded, TurnMessage, TurnSettled, UpstreamState, UpstreamStatus,
+    Wake, Wakes, Watch, WatchRemoved, Watched, Watches,
 };
 use tidings_protocol::signal::{Payload, RunOutcome};
 use tidings_protocol::{ActorType, Catalog, Host, SignalKind};
@@ -19,6 +20,7 @@ pub(super) fn all() -> Vec<(&'static str, Reply)> {
     [
         catalog(),
         sessions(),
+        stores(),
         changes(),
         watches(),
         turns(),
@@ -89,6 +91,54 @@ fn sessions() -> Vec<(&'static str, Reply)> {
         ("watched at once", adopted(Some(watched()))),
         ("sessions", Reply::SessionsList(rows())),
         ("session_show", Reply::SessionShow(Box::new(entry))),
+    ]
+}
+
+fn stores() -> Vec<(&'static str, Reply)> {
+    let of_an_entry = CleanupAction {
+        agent_id: "main".to_owned(),
+        session_key: Some(key("old")),
+        files: vec!["6f0d6a1e.jsonl".to_owned()],
+        bytes: 961_000,
+        reason: "pruneAfter".to_owned(),
+    };
+    let of_a_file = CleanupAction {
+        session_key: None,
+        reason: "orphan".to_owned(),
+        ..of_an_entry.clone()
+    };
+    let cleaned_up = CleanedUp {
+        mode: "enforce".to_owned(),
+        dry_run: true,
+        before_count: 501,
+        after_count: 499,
+        pruned: 1,
+        capped: 1,
+        missing: 3,
+        freed_bytes: 1_922_000,
+        failed: 0,
+        actions: vec![of_an_entry, of_a_file],
+        stores: vec![CleanedStore {
+            agent_id: "main".to_owned(),
+            before_count: 501,
+            after_count: 499,
+        }],
+    };
+    let of_one = CleanedUp {
+        stores: Vec::new(),
+        ..cleaned_up.clone()
+    };
+    let run = CronRun {
+        run_id: 7,
+        session_key: key("cron"),
+        session_id: "6f0d6a1e".to_owned(),
+        is_new: true,
+        started_at: NOON,
+    };
+    vec![
+        ("of all agents", Reply::SessionsCleanup(cleaned_up)),
+        ("of one agent", Reply::SessionsCleanup(of_one)),
+        ("cron_run_begin", Reply::CronRunBegin(run)),
     ]
 }
 

@@ -1,9 +1,9 @@
 //! The requests of the session interface.
 
 use tidings_protocol::session_api::{
-    Adopt, Backup, Caller, CatalogList, Introduction, LeaseRef, NodeRef, NodesInvite, NodesRename,
-    Request, SessionRef, SessionsList, SignalsQuery, SignalsRecord, SpeakerRef, StatusQuery,
-    WatchFilter, WatchPair,
+    Adopt, Backup, Caller, CatalogList, CleanupAgents, CleanupDoing, CronRunBegin, Introduction,
+    LeaseRef, NodeRef, NodesInvite, NodesRename, Request, SessionRef, SessionsCleanup,
+    SessionsList, SignalsQuery, SignalsRecord, SpeakerRef, StatusQuery, WatchFilter, WatchPair,
 };
 use tidings_protocol::signal::RunOutcome;
 use tidings_protocol::{Catalog, SessionKey, SignalKind};
@@ -98,6 +98,10 @@ fn machines() -> Vec<(&'static str, Request)> {
     ]
 }
 
+fn cleanup(agents: CleanupAgents, doing: CleanupDoing) -> Request {
+    Request::SessionsCleanup(SessionsCleanup { agents, doing })
+}
+
 fn sessions() -> Vec<(&'static str, Request)> {
     let adopt = |agent, watch_by| {
         Request::Adopt(Adopt {
@@ -146,6 +150,39 @@ fn sessions() -> Vec<(&'static str, Request)> {
         ("of a bare key", Request::SessionUnarchive(bare_session())),
         ("first in the lists", Request::SessionPin(session())),
         ("in its place", Request::SessionUnpin(bare_session())),
+        (
+            "of one agent, only said",
+            cleanup(
+                CleanupAgents::One {
+                    agent: "main".into(),
+                },
+                CleanupDoing::DryRun,
+            ),
+        ),
+        (
+            "of the default agent",
+            cleanup(CleanupAgents::Default {}, CleanupDoing::Enforce),
+        ),
+        (
+            "of all",
+            cleanup(CleanupAgents::All {}, CleanupDoing::Enforce),
+        ),
+        (
+            "in the standing conversation",
+            Request::CronRunBegin(CronRunBegin {
+                job_id: "nightly".into(),
+                force: false,
+                agent: None,
+            }),
+        ),
+        (
+            "in a new conversation",
+            Request::CronRunBegin(CronRunBegin {
+                job_id: "nightly".into(),
+                force: true,
+                agent: Some("ops".into()),
+            }),
+        ),
         ("how it stands", status(adopted_key(), None, None)),
         (
             "what changed",
