@@ -9,23 +9,22 @@ use tidings_node::connection::{Agent, ConnectionState};
 use tidings_node::discover::RootSet;
 use tidings_node::held_dir::{HeldDir, HoldError, Holder};
 use tidings_node::local::socket::{self, GATEWAY_SOCKET, SocketError};
-use tidings_protocol::EpochMs;
 use tidings_protocol::session_api::{ApiError, ErrorType};
+use tidings_protocol::{EpochMs, Host};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::config::Config;
 use crate::doors::{GatewayInfo, Service};
 use crate::local_node::LocalNodeError;
-use crate::nodes::NodeContext;
-use crate::nodes::SessionInterface;
 use crate::nodes::authority::{Authority, AuthorityError};
 use crate::nodes::listener::{self, ListenError};
+use crate::nodes::{NodeContext, SessionInterface};
 use crate::sessions::files::Files;
 use crate::sessions::keeper;
 use crate::sessions::maintenance;
 use crate::sessions::projection::Stores;
-use crate::state::{Health, OpenError, State, StateError, StateOptions};
+use crate::state::{Health, NodeRecord, NodeStanding, OpenError, State, StateError, StateOptions};
 use crate::{effects, local_node, state, upkeep};
 
 /// What a gateway needs to run.
@@ -65,6 +64,9 @@ pub enum StartError {
     /// The database cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
+    /// The database cannot be read.
+    #[error(transparent)]
+    State(#[from] StateError),
     /// The certificate authority cannot be read.
     #[error(transparent)]
     Authority(#[from] AuthorityError),
@@ -113,9 +115,10 @@ impl From<StartError> for ApiError {
                 ErrorType::InvalidData,
                 "put the file back from a copy of the state directory",
             ),
-            StartError::Listen(_) | StartError::Socket(_) | StartError::LocalNode(_) => {
-                (ErrorType::CannotCreate, "see the message")
-            }
+            StartError::State(_)
+            | StartError::Listen(_)
+            | StartError::Socket(_)
+            | StartError::LocalNode(_) => (ErrorType::CannotCreate, "see the message"),
         };
         Self::new(error_type, error.to_string()).with_hint(hint)
     }
@@ -127,6 +130,7 @@ impl Gateway {
         let state_dir = HeldDir::hold(&options.state_dir, Holder::Gateway)?;
         let clock = options.clock;
         let state = open_state(state_dir.path(), clock.clone()).await?;
+        refuse_lost_authority(&state, state_dir.path()).await?;
         let authority = Authority::load_or_create(state_dir.path(), clock.now())?;
         let context = Arc::new(NodeContext::new(state.clone(), authority, clock.clone()));
         let endpoint = listener::listen(&context, options.listen)?;
@@ -271,6 +275,23 @@ pub(crate) async fn open_state(dir: &Path, clock: Arc<dyn Clock>) -> Result<Stat
             detail: error.to_string(),
         }),
     }
+}
+
+/// An authority that is gone has been lost: a new one in its place would lock out every node
+/// that trusts the old one.
+async fn refuse_lost_authority(state: &State, dir: &Path) -> Result<(), StartError> {
+    let path = Authority::folder(dir);
+    if path.exists() {
+        return Ok(());
+    }
+    let nodes = state.nodes().await?;
+    let trusts = |node: &NodeRecord| {
+        node.standing == NodeStanding::Active && node.host != Host::GatewayLocal
+    };
+    if nodes.iter().any(trusts) {
+        return Err(AuthorityError::Gone { path }.into());
+    }
+    Ok(())
 }
 
 /// A database that has nothing in it, in a directory that a gateway was run on, has been

@@ -8,6 +8,7 @@ use serde::Serialize;
 use tidings_node::cli::CommandError;
 use tidings_node::cli::error::file_error;
 use tidings_node::connection::{NodeKey, provision, signing_request};
+use tidings_node::private_files;
 use tidings_protocol::session_api::{
     ApiError, CertificateIssued, CertificateRef, ErrorType, IssueCertificate, RenewCertificate,
     Request,
@@ -159,6 +160,11 @@ async fn issue(args: IssueArgs, context: &mut Context<'_>) -> Result<(), Command
             .with_hint("give another folder; a key is not overwritten")
             .into());
     }
+    // A key that could not be written would be lost, and the node made of it with it.
+    private_files::create_dir(&args.destination.out).map_err(|error| {
+        ApiError::new(ErrorType::CannotCreate, error.to_string())
+            .with_hint("give a folder that can be written with --out; nothing was issued")
+    })?;
     let request = Request::CertIssue(IssueCertificate {
         name: args.name,
         signing_request,

@@ -169,7 +169,7 @@ pub(super) fn revoked_page(node: &Node) -> Page {
 
 pub(super) fn removed_page(removed: &NodeRemoved) -> Page {
     Page::of(format_args!("{} is removed\n", removed.host_name)).with(Note::Hint(format!(
-        "its machine may pair again: tidings nodes invite --name {}",
+        "its machine may pair again, and is {} again then: tidings nodes invite",
         removed.host_name
     )))
 }

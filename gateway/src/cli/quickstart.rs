@@ -13,6 +13,7 @@ use serde::Serialize;
 use tidings_node::cli::{CommandError, Note, Output, Page, daemon};
 use tidings_node::clock::{Clock, SystemClock};
 use tidings_node::discover::{RootArgument, RootPlaces, RootSet, Surroundings, catalog};
+use tidings_node::held_dir::{HeldDir, Holder};
 use tidings_protocol::session_api::{
     Adopt, Adopted, ApiError, CatalogList, CatalogThread, ErrorType, Notice, Reply, Request,
     SessionRef, SessionStatus, SignalEvidence, SignalRow, SignalsQuery, StatusQuery,
@@ -22,13 +23,13 @@ use tidings_protocol::{Catalog, HostName, SessionKey};
 use tokio::sync::watch;
 
 use super::client::{Client, answer};
-use super::run_options::{DEFAULT_LISTEN, QuickstartEnd, QuickstartOptions};
+use super::run_options::{QuickstartEnd, QuickstartOptions};
 use super::sample;
 use super::scratch::Scratch;
 use super::session_pages::status_page;
 use super::signals_follow::line;
 use crate::config::Layers;
-use crate::{Gateway, GatewayOptions};
+use crate::{Gateway, GatewayOptions, StartError};
 
 /// The session that watches in the quickstart: a manager's.
 const WATCHER: &str = "agent:main:main";
@@ -57,7 +58,7 @@ pub(super) fn run(options: &QuickstartOptions) -> Result<(), CommandError> {
     daemon::runtime()?.block_on(async {
         match options.end {
             QuickstartEnd::Once => once(output).await,
-            QuickstartEnd::Stay => stay(&options.state_dir, output).await,
+            QuickstartEnd::Stay => stay(options, output).await,
         }
     })
 }
@@ -183,7 +184,8 @@ fn print_story(output: Output, story: &Story) -> Result<(), CommandError> {
 
 /// On this machine's own state: uses the gateway that runs, or runs one, and shows signals
 /// until it is interrupted.
-async fn stay(state_dir: &Path, output: Output) -> Result<(), CommandError> {
+async fn stay(options: &QuickstartOptions, output: Output) -> Result<(), CommandError> {
+    let state_dir = &*options.state_dir;
     let stopped = daemon::stop_signal()?;
     let mut client = Client::of(state_dir);
     let gateway = if client.connection().await.is_ok() {
@@ -193,7 +195,7 @@ async fn stay(state_dir: &Path, output: Output) -> Result<(), CommandError> {
         )));
         None
     } else {
-        Some(start_here(state_dir, output).await?)
+        Some(start_here(state_dir, options.listen, output).await?)
     };
     let shown = async {
         let watched = watch_newest(&mut client, output).await?;
@@ -209,13 +211,20 @@ async fn stay(state_dir: &Path, output: Output) -> Result<(), CommandError> {
     end
 }
 
-async fn start_here(state_dir: &Path, output: Output) -> Result<Gateway, CommandError> {
+async fn start_here(
+    state_dir: &Path,
+    listen: SocketAddr,
+    output: Output,
+) -> Result<Gateway, CommandError> {
     let roots = RootSet::new(&Surroundings::of_this_process(), &[])
         .map_err(|error| ApiError::new(ErrorType::InvalidRequest, error.to_string()))?;
     let roots = if has_threads(&roots) {
         roots
     } else {
         let root = state_dir.join("sample").join("claude");
+        // The directory is ours before the sample stands in it.
+        let held = HeldDir::hold(state_dir, Holder::Gateway).map_err(StartError::from);
+        let _held = held.map_err(ApiError::from)?;
         let file = sample::write(&root).map_err(cannot_create)?;
         output.note(&Note::Info(format!(
             "no transcripts on this machine yet: a sample stands at {}",
@@ -227,7 +236,7 @@ async fn start_here(state_dir: &Path, output: Output) -> Result<Gateway, Command
     let config = layers.load().map_err(ApiError::from)?.config;
     let gateway = Gateway::start(GatewayOptions {
         state_dir: state_dir.to_owned(),
-        listen: SocketAddr::from((Ipv4Addr::LOCALHOST, DEFAULT_LISTEN.port())),
+        listen,
         local_roots: Some(roots),
         config: watch::channel(Arc::new(config)).1,
         clock: Arc::new(SystemClock::new()),

@@ -12,6 +12,9 @@ use tidings_protocol::session_api::ApiError;
 /// Where nodes connect, unless told otherwise: every address of this machine.
 pub const DEFAULT_LISTEN: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V6(Ipv6Addr::UNSPECIFIED), 7430);
+/// The same for a quickstart: this machine only.
+const QUICKSTART_LISTEN: SocketAddr =
+    SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 7430);
 /// Where HTTP is answered, unless told otherwise: this machine only.
 pub const DEFAULT_HTTP: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 7431);
@@ -59,6 +62,8 @@ pub enum LocalNode {
 pub struct QuickstartOptions {
     /// Where everything is kept, for [`QuickstartEnd::Stay`].
     pub state_dir: PathBuf,
+    /// Where nodes connect, for [`QuickstartEnd::Stay`].
+    pub listen: SocketAddr,
     /// What happens at its end.
     pub end: QuickstartEnd,
     /// For whom it prints.
@@ -102,6 +107,9 @@ pub(super) struct QuickstartArgs {
     /// On scratch state and free ports, leaving nothing behind
     #[arg(long)]
     once: bool,
+    /// Where nodes connect (QUIC), if no gateway runs yet
+    #[arg(long, value_name = "ADDRESS", default_value_t = QUICKSTART_LISTEN, value_parser = parse_address, conflicts_with = "once")]
+    listen: SocketAddr,
 }
 
 impl GatewayRunArgs {
@@ -126,6 +134,7 @@ impl QuickstartArgs {
     pub(super) fn into_options(self, common: &CommonArgs) -> Result<QuickstartOptions, ApiError> {
         Ok(QuickstartOptions {
             state_dir: common.state_dir()?,
+            listen: self.listen,
             end: if self.once {
                 QuickstartEnd::Once
             } else {

@@ -148,7 +148,7 @@ async fn gap(
             Some(oldest) => oldest,
             None => *state.head().borrow() + 1,
         };
-        return Ok((after + 1 < oldest).then_some(oldest));
+        return Ok((after.saturating_add(1) < oldest).then_some(oldest));
     };
     let Some(session) = SessionAddress::qualified(key.clone()) else {
         return Ok(None);

@@ -83,6 +83,12 @@ pub enum AuthorityError {
         /// Where the key should be.
         path: PathBuf,
     },
+    /// There is no authority, and nodes trust the one that there was.
+    #[error("{path} is missing, and nodes in the database trust the authority that it held")]
+    Gone {
+        /// Where it should be.
+        path: PathBuf,
+    },
     /// The signing request is no good: the asker's fault.
     #[error("the signing request cannot be used: {0}")]
     SigningRequest(&'static str),
@@ -95,14 +101,19 @@ pub enum AuthorityError {
 }
 
 impl Authority {
+    /// Where the authority of `state_dir` is kept.
+    pub fn folder(state_dir: &Path) -> PathBuf {
+        state_dir.join(FOLDER)
+    }
+
     /// True where `state_dir` has an authority, as every directory that a gateway was run on.
     pub fn exists(state_dir: &Path) -> bool {
-        state_dir.join(FOLDER).join(KEY_FILE).exists()
+        Self::folder(state_dir).join(KEY_FILE).exists()
     }
 
     /// The authority of `state_dir`, made on first use.
     pub fn load_or_create(state_dir: &Path, now: EpochMs) -> Result<Self, AuthorityError> {
-        let dir = state_dir.join(FOLDER);
+        let dir = Self::folder(state_dir);
         private_files::create_dir(&dir)?;
         let key_file = dir.join(KEY_FILE);
         let certificate_file = dir.join("ca.crt");

@@ -88,6 +88,21 @@ fn issue_with_key_makes_the_key_here_and_sends_only_a_request_for_it() {
 }
 
 #[test]
+fn nothing_is_issued_where_the_key_could_not_be_kept() {
+    let fake = issuing();
+    let file = fake.state_dir().join("file");
+    fs::write(&file, "").expect("file");
+    let line = format!(
+        "cert issue laptop --with-key --out {}",
+        file.join("out").display()
+    );
+    let output = with(&fake, &line);
+    assert!(output.starts_with("exit 73\n"), "{output}");
+    assert!(output.contains("nothing was issued"), "{output}");
+    assert!(!output.contains("CertIssue("), "{output}");
+}
+
+#[test]
 fn what_is_no_request_is_named() {
     let fake = issuing();
     let file = fake.state_dir().join("laptop.pem");

@@ -213,7 +213,7 @@ fn remove_says_how_its_machine_comes_back() {
     --- stdout
     laptop is removed
     --- stderr
-    hint: its machine may pair again: tidings nodes invite --name laptop
+    hint: its machine may pair again, and is laptop again then: tidings nodes invite
     --- asked
     NodesRemove(NodeRef { node: "laptop" })
     "#);

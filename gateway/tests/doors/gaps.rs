@@ -57,6 +57,8 @@ async fn a_page_says_when_it_is_not_all_that_happened_since() {
         (None, Some(6), Some(8), vec![8, 9, 10]),
         (None, Some(7), None, vec![8, 9, 10]),
         (None, Some(10), None, vec![]),
+        (None, Some(u64::MAX), None, vec![]),
+        (Some(OLD), Some(u64::MAX), None, vec![]),
         (Some(OLD), Some(6), Some(8), vec![8, 9]),
         (Some(OLD), Some(7), None, vec![8, 9]),
         (Some(NEW), Some(0), None, vec![10]),

@@ -20,7 +20,7 @@ use tokio::time::timeout;
 
 use crate::clock::{DAY_MS, Shifted};
 use crate::quic::Line;
-use crate::served::{PATIENCE, ask, body, connect, gateway_by, roots};
+use crate::served::{PATIENCE, ask, body, connect, gateway_by, options, roots};
 
 /// A gateway and a machine that has joined it, on one clock.
 struct Pair {
@@ -251,4 +251,24 @@ async fn the_gateways_own_certificate_is_swapped_in_time_and_no_connection_is_dr
     // The connection of before is served as ever.
     early.say(&Message::Ping {}).await;
     assert!(matches!(early.hear().await, Message::Refused(_)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_authority_is_not_made_anew_while_nodes_trust_it() {
+    let Pair {
+        gateway,
+        clock,
+        scratch,
+    } = Pair::start().await;
+    let state_dir = gateway.state_dir().to_owned();
+    gateway.stop().await;
+    let (authority, aside) = (state_dir.join("authority"), scratch.path().join("aside"));
+    std::fs::rename(&authority, &aside).expect("lost");
+    let refused = Gateway::start(options(clock.clone(), &state_dir, None)).await;
+    let error = refused.expect_err("refused").to_string();
+    assert!(error.contains(&*authority.to_string_lossy()), "{error}");
+    assert!(!authority.exists(), "nothing was made in its place");
+    std::fs::rename(&aside, &authority).expect("found again");
+    let again = Gateway::start(options(clock, &state_dir, None)).await;
+    again.expect("starts").stop().await;
 }

@@ -94,14 +94,23 @@ async fn start_by(
     state_dir: &Path,
     local_roots: Option<RootSet>,
 ) -> Gateway {
-    let options = GatewayOptions {
+    let options = options(clock, state_dir, local_roots);
+    Gateway::start(options).await.expect("gateway")
+}
+
+/// What a gateway on a free port needs to run.
+pub(crate) fn options(
+    clock: Arc<dyn Clock>,
+    state_dir: &Path,
+    local_roots: Option<RootSet>,
+) -> GatewayOptions {
+    GatewayOptions {
         state_dir: state_dir.to_owned(),
         listen: "127.0.0.1:0".parse().expect("address"),
         local_roots,
         config: watch::channel(Arc::new(Config::default())).1,
         clock,
-    };
-    Gateway::start(options).await.expect("gateway")
+    }
 }
 
 /// One root for every catalog, so that nothing of this machine is read.
