@@ -3,6 +3,7 @@
 use clap::builder::{NonEmptyStringValueParser, TypedValueParser};
 use clap::{Parser, Subcommand};
 use tidings_node::cli::CommonArgs;
+use tidings_node::cli::manual::ManualCommand;
 use tidings_protocol::Host;
 
 use super::backup::BackupArgs;
@@ -48,6 +49,8 @@ pub(super) enum Command {
     Config(ConfigCommand),
     #[command(flatten)]
     Asking(Asking),
+    #[command(flatten)]
+    Manual(ManualCommand),
 }
 
 /// Reads a host as requests name it. `gateway:local` and `node:<id>`, as documents have it, are

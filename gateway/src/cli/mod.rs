@@ -41,7 +41,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use tidings_node::cli::logging::{self, DefaultLevel};
-use tidings_node::cli::{CommandError, CommonArgs, Output, usage};
+use tidings_node::cli::{CommandError, CommonArgs, Output, manual, usage};
 use tidings_protocol::session_api::{ApiError, ErrorType};
 
 use args::{Asking, Cli, Command, GatewayCommand};
@@ -77,6 +77,7 @@ fn run(command: Command, common: &CommonArgs) -> Result<(), CommandError> {
         Command::Quickstart(args) => quickstart::run(&args.into_options(common)?),
         Command::Gateway(GatewayCommand::Run(args)) => gateway_run::run(args.into_options(common)?),
         Command::Config(command) => config::run(command, common),
+        Command::Manual(command) => manual::run::<Cli>(&command, common.output()),
         Command::Asking(command) => {
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()

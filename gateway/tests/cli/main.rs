@@ -11,6 +11,7 @@ mod errors;
 mod fake;
 mod follow;
 mod history;
+mod manual;
 mod nodes;
 mod notices;
 mod pairing;

@@ -14,21 +14,23 @@ fn tidings_alone_prints_help() {
     Usage: tidings [OPTIONS] [COMMAND]
 
     Commands:
-      quickstart  Shows the main job on this machine in one go
-      gateway     The gateway process
-      config      What is configured, and where it comes from
-      status      The gateway, its nodes and its links at a glance
-      doctor      What is wrong, and the command that mends it
-      backup      Copies the state database to a new file
-      nodes       The machines whose transcripts are followed
-      cert        Certificates for machines that are set up by the dozen, or out of reach
-      catalog     The threads that agent programs wrote on all machines
-      agents      Agents, and all that is theirs
-      sessions    Sessions: threads taken into the gateway under a session key
-      watch       Who is told of changes to which session
-      notices     The lines that tell a watcher of a change
-      signals     The durable log of what happened to sessions
-      help        Print this message or the help of the given subcommand(s)
+      quickstart   Shows the main job on this machine in one go
+      gateway      The gateway process
+      config       What is configured, and where it comes from
+      status       The gateway, its nodes and its links at a glance
+      doctor       What is wrong, and the command that mends it
+      backup       Copies the state database to a new file
+      nodes        The machines whose transcripts are followed
+      cert         Certificates for machines that are set up by the dozen, or out of reach
+      catalog      The threads that agent programs wrote on all machines
+      agents       Agents, and all that is theirs
+      sessions     Sessions: threads taken into the gateway under a session key
+      watch        Who is told of changes to which session
+      notices      The lines that tell a watcher of a change
+      signals      The durable log of what happened to sessions
+      completions  Prints a script by which a shell completes commands and options
+      man          Prints the man page, or writes the pages of all commands
+      help         Print this message or the help of the given subcommand(s)
 
     Options:
       -h, --help     Print help
@@ -50,7 +52,7 @@ fn tidings_alone_with_json_is_an_error_document() {
     assert_snapshot!(alone("--json"), @r#"
     exit 2
     --- stdout
-    {"schemaVersion":1,"ok":false,"error":{"type":"usage","message":"tidings needs a command","hint":"the commands are quickstart, gateway, config, status, doctor, backup, nodes, cert, catalog, agents, sessions, watch, notices, signals; see tidings --help"}}
+    {"schemaVersion":1,"ok":false,"error":{"type":"usage","message":"tidings needs a command","hint":"the commands are quickstart, gateway, config, status, doctor, backup, nodes, cert, catalog, agents, sessions, watch, notices, signals, completions, man; see tidings --help"}}
     --- stderr
     "#);
 }
@@ -72,7 +74,7 @@ fn an_unknown_verb_names_the_nearest_and_all_the_others() {
     --- stdout
     --- stderr
     error: there is no command 'stauts'
-    hint: did you mean 'status'? the commands are quickstart, gateway, config, status, doctor, backup, nodes, cert, catalog, agents, sessions, watch, notices, signals; see tidings --help
+    hint: did you mean 'status'? the commands are quickstart, gateway, config, status, doctor, backup, nodes, cert, catalog, agents, sessions, watch, notices, signals, completions, man; see tidings --help
     usage: tidings [OPTIONS] [COMMAND]
     ");
     assert_snapshot!(alone("sessions --state-dir nodes lisst"), @"

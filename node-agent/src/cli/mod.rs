@@ -11,6 +11,7 @@ pub mod door;
 pub mod error;
 pub mod format;
 pub mod logging;
+pub mod manual;
 pub mod nearest;
 pub mod output;
 pub mod program;

@@ -16,6 +16,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use super::logging::{self, DefaultLevel};
+use super::manual::{self, ManualCommand};
 use super::{CommandError, CommonArgs, usage};
 
 pub use join::Paired;
@@ -54,6 +55,8 @@ enum Command {
     Doctor(doctor::DoctorArgs),
     /// Says which records of a transcript are a human speaking, and by which rule
     Classify(classify::ClassifyArgs),
+    #[command(flatten)]
+    Manual(ManualCommand),
 }
 
 /// Runs the command that the process's arguments name, and gives its exit code.
@@ -86,5 +89,6 @@ fn run(command: Command, common: &CommonArgs) -> Result<(), CommandError> {
         Command::Status => status::run(common),
         Command::Doctor(args) => doctor::run(&args, common),
         Command::Classify(args) => classify::run(&args, common.output()),
+        Command::Manual(command) => manual::run::<Cli>(&command, common.output()),
     }
 }
