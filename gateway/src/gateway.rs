@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use tidings_node::clock::Clock;
 use tidings_node::connection::{Agent, ConnectionState};
@@ -15,7 +15,8 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::config::Config;
-use crate::doors::{GatewayInfo, Service};
+use crate::doors::http::{HttpError, HttpOptions, Listening};
+use crate::doors::{GatewayInfo, Service, SocketDoor};
 use crate::local_node::LocalNodeError;
 use crate::nodes::authority::{Authority, AuthorityError};
 use crate::nodes::listener::{self, ListenError};
@@ -25,6 +26,7 @@ use crate::sessions::keeper;
 use crate::sessions::maintenance;
 use crate::sessions::projection::Stores;
 use crate::state::{Health, NodeRecord, NodeStanding, OpenError, State, StateError, StateOptions};
+use crate::wake_command::{CommandFigures, WakeCommands};
 use crate::{effects, local_node, state, upkeep};
 
 /// What a gateway needs to run.
@@ -34,6 +36,8 @@ pub struct GatewayOptions {
     pub state_dir: PathBuf,
     /// Where nodes connect.
     pub listen: SocketAddr,
+    /// Where HTTP is answered; `None` for nowhere.
+    pub http: Option<HttpOptions>,
     /// The roots of the embedded node agent; `None` for a gateway without one.
     pub local_roots: Option<RootSet>,
     /// The configuration, and each that takes its place while the gateway runs.
@@ -45,6 +49,7 @@ pub struct GatewayOptions {
 /// A running gateway.
 pub struct Gateway {
     listen: SocketAddr,
+    http: Option<String>,
     socket: PathBuf,
     state: State,
     stop: watch::Sender<bool>,
@@ -73,6 +78,9 @@ pub enum StartError {
     /// The QUIC endpoint cannot be opened.
     #[error(transparent)]
     Listen(#[from] ListenError),
+    /// The HTTP door does not open.
+    #[error(transparent)]
+    Http(#[from] HttpError),
     /// The socket cannot be opened.
     #[error(transparent)]
     Socket(#[from] SocketError),
@@ -83,6 +91,9 @@ pub enum StartError {
 
 impl From<StartError> for ApiError {
     fn from(error: StartError) -> Self {
+        if let StartError::Http(error) = &error {
+            return error.into();
+        }
         let (error_type, hint) = match &error {
             StartError::Hold(HoldError::Held { .. }) => (
                 ErrorType::Unavailable,
@@ -117,6 +128,7 @@ impl From<StartError> for ApiError {
             ),
             StartError::State(_)
             | StartError::Listen(_)
+            | StartError::Http(_)
             | StartError::Socket(_)
             | StartError::LocalNode(_) => (ErrorType::CannotCreate, "see the message"),
         };
@@ -128,11 +140,23 @@ impl Gateway {
     /// Starts a gateway; it is ready when this returns.
     pub async fn start(options: GatewayOptions) -> Result<Self, StartError> {
         let state_dir = HeldDir::hold(&options.state_dir, Holder::Gateway)?;
+        let http = match options.http {
+            Some(http) => Some(Listening::open(http, options.config.clone()).await?),
+            None => None,
+        };
         let clock = options.clock;
         let state = open_state(state_dir.path(), clock.clone()).await?;
         refuse_lost_authority(&state, state_dir.path()).await?;
         let authority = Authority::load_or_create(state_dir.path(), clock.now())?;
         let context = Arc::new(NodeContext::new(state.clone(), authority, clock.clone()));
+        let stores = Stores {
+            state: state.clone(),
+            state_dir: state_dir.path().to_owned(),
+            files: Files::default(),
+            clock: clock.clone(),
+        };
+        let last_ran = state.last_projected_at().await?;
+        finish_what_was_begun(&stores, &options.config).await;
         let endpoint = listener::listen(&context, options.listen)?;
         let listen = endpoint.local_addr().map_err(|source| ListenError::Bind {
             address: options.listen,
@@ -140,49 +164,69 @@ impl Gateway {
         })?;
         let socket = state_dir.path().join(GATEWAY_SOCKET);
         let door = socket::bind(socket.clone())?;
+        let wake_commands = Arc::new(CommandFigures::default());
+        let http_url = http.as_ref().map(Listening::url);
         let service = Service::new(
             context.clone(),
             GatewayInfo {
                 state_dir: state_dir.path().to_owned(),
                 listen,
+                http: http_url.clone(),
                 started_at: clock.now(),
                 config: options.config.clone(),
+                wake_commands: wake_commands.clone(),
             },
         );
 
         let (stop, stopped) = watch::channel(false);
         let (projections, changed) = mpsc::channel(keeper::QUEUE);
         let mut tasks = JoinSet::new();
-        let stores = Stores {
-            state: state.clone(),
-            state_dir: state_dir.path().to_owned(),
-            files: Files::default(),
-            clock: clock.clone(),
-        };
-        let upkeep_of_stores =
-            maintenance::keep::keep(stores.clone(), options.config.clone(), state.subscribe());
+        let upkeep_of_stores = maintenance::keep::keep(
+            stores.clone(),
+            options.config.clone(),
+            state.subscribe(),
+            last_ran,
+        );
         tasks.spawn(until(stopped.clone(), upkeep_of_stores));
-        tasks.spawn(keeper::keep(stores, changed));
+        tasks.spawn(keeper::keep(stores, options.config.clone(), changed));
         let effects = effects::pass_on(context.clone(), state.subscribe(), projections.clone());
         tasks.spawn(until(stopped.clone(), effects));
-        let log = upkeep::keep_log(state.clone(), clock.clone(), options.config);
+        let log = upkeep::keep_log(state.clone(), clock.clone(), options.config.clone());
         tasks.spawn(until(stopped.clone(), log));
         let leases = upkeep::keep_leases(state.clone(), clock.clone());
         tasks.spawn(until(stopped.clone(), leases));
         let certificates = listener::keep_certificates(endpoint.clone(), context.clone());
         tasks.spawn(until(stopped.clone(), certificates));
+        let commands = WakeCommands {
+            state: state.clone(),
+            state_dir: state_dir.path().to_owned(),
+            config: options.config,
+            figures: wake_commands,
+        };
+        tasks.spawn(until(stopped.clone(), commands.run()));
+        if let Some(http) = http {
+            tasks.spawn(http.serve(service.clone(), stopped.clone()));
+        }
         let service = Arc::new(service);
         let sessions: Arc<dyn SessionInterface> = service.clone();
         let nodes = listener::accept(endpoint, context.clone(), sessions, stopped.clone());
         tasks.spawn(nodes);
-        tasks.spawn(socket::serve(door, service, stopped));
+        let own_agent = Arc::new(OnceLock::new());
+        let answering = Arc::new(SocketDoor::new(service, own_agent.clone()));
+        tasks.spawn(socket::serve(door, answering, stopped));
         effects::all_projections(&context, &projections).await;
         let local = match options.local_roots {
-            Some(roots) => Some(local_node::start(&context, &state_dir, listen, roots).await?),
+            Some(roots) => {
+                let local = local_node::start(&context, &state_dir, listen, roots).await?;
+                // It is set once, here.
+                let _ = own_agent.set(local.0.clone());
+                Some(local)
+            }
             None => None,
         };
         Ok(Self {
             listen,
+            http: http_url,
             socket,
             state,
             stop,
@@ -195,6 +239,11 @@ impl Gateway {
     /// Where nodes connect.
     pub fn listen(&self) -> SocketAddr {
         self.listen
+    }
+
+    /// Where HTTP is answered, as the beginning of an address; nothing where it is off.
+    pub fn http(&self) -> Option<&str> {
+        self.http.as_deref()
     }
 
     /// The Unix socket.
@@ -304,6 +353,15 @@ fn refuse_emptied(dir: &Path) -> Result<(), OpenError> {
         }),
         _ => Ok(()),
     }
+}
+
+/// What the process before could not finish: agents leave, and ended conversations are put
+/// away, before anybody begins new ones.
+async fn finish_what_was_begun(stores: &Stores, config: &watch::Receiver<Arc<Config>>) {
+    if let Err(error) = stores.finish_leaving().await {
+        tracing::warn!(%error, "what is left of a deleted agent stays for now");
+    }
+    maintenance::keep::put_away(stores, config).await;
 }
 
 /// Runs `task` until `stopped`.

@@ -14,5 +14,6 @@ pub mod sessions;
 pub mod state;
 mod upkeep;
 pub mod upstream;
+pub mod wake_command;
 
 pub use gateway::{Gateway, GatewayOptions, StartError};

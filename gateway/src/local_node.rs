@@ -63,6 +63,7 @@ pub(crate) async fn start(
         node_id: node.node,
         host_name: node.host_name,
         gateway: reachable(listen).to_string(),
+        joined_by: None,
     };
     let clock: Arc<dyn Clock> = context.clock.clone();
     Ok(Agent::start(AgentOptions {

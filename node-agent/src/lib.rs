@@ -15,5 +15,6 @@ pub mod link;
 pub mod local;
 pub mod open_files;
 pub mod private_files;
+pub mod programs;
 pub mod tail;
 pub mod watch;

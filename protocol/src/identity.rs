@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::digest::{hex, sha256, unhex};
@@ -18,7 +19,9 @@ pub const MAX_THREAD_ID_BYTES: usize = 256;
 pub const MAX_HOST_NAME_BYTES: usize = 32;
 
 /// The family of a transcript.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Catalog {
     /// Claude Code.
@@ -76,7 +79,7 @@ pub enum IdentityError {
 
 /// A node's id: the first 16 bytes of the SHA-256 of its public key
 /// (SubjectPublicKeyInfo, DER). It survives renewal, rename and reconnect.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 pub struct NodeId(String);
 
@@ -102,7 +105,7 @@ impl NodeId {
 }
 
 /// Where a transcript file is.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 pub enum Host {
     /// The gateway's own machine.
@@ -133,7 +136,7 @@ impl fmt::Display for Host {
 
 /// A node's name in keys: a slug, fixed at pairing, unique for ever. `local` is the
 /// gateway's own machine.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 pub struct HostName(String);
 
@@ -193,7 +196,7 @@ impl HostName {
 }
 
 /// The agent program's own id of a conversation.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 pub struct ThreadId(String);
 
@@ -243,6 +246,44 @@ pub fn adopted_key(
         host_name.as_str(),
         thread.key_part()
     ))
+}
+
+/// The thread that an adopted session's key names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AdoptedThread {
+    /// The agent whose session it is.
+    pub agent_id: String,
+    /// The family of its transcript.
+    pub catalog: Catalog,
+    /// The machine.
+    pub host_name: HostName,
+    /// The thread.
+    pub thread_id: ThreadId,
+}
+
+/// Reads the key of an adopted session. `None` for any other, and for one whose thread stands
+/// in it as a digest.
+pub fn read_adopted_key(key: &SessionKey) -> Option<AdoptedThread> {
+    let mut parts = key.as_str().splitn(6, ':');
+    if parts.next()? != "agent" {
+        return None;
+    }
+    let agent_id = parts.next()?.to_owned();
+    if parts.next()? != "adopted" {
+        return None;
+    }
+    let catalog = Catalog::parse(parts.next()?)?;
+    let host_name = HostName::parse(parts.next()?).ok()?;
+    let thread_id = ThreadId::parse(parts.next()?).ok()?;
+    let adopted = adopted_key(&agent_id, catalog, &host_name, &thread_id);
+    (adopted.as_ref() == Ok(key) && !thread_id.as_str().starts_with("x-")).then_some(
+        AdoptedThread {
+            agent_id,
+            catalog,
+            host_name,
+            thread_id,
+        },
+    )
 }
 
 macro_rules! text_identity {
@@ -327,6 +368,27 @@ mod tests {
         }
         for bad in ["", "local", "node:", "node:xyz", "gateway:other"] {
             assert!(Host::parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_key_of_an_adopted_session_names_its_thread() {
+        let read = |key: &str| read_adopted_key(&SessionKey::parse(key).expect("key"));
+        let found = read("agent:main:adopted:codex:laptop:019e-1.a_b").expect("a thread");
+        assert_eq!(found.agent_id, "main");
+        assert_eq!(found.catalog, Catalog::Codex);
+        assert_eq!(found.host_name.as_str(), "laptop");
+        assert_eq!(found.thread_id.as_str(), "019e-1.a_b");
+        for other in [
+            "agent:main:main",
+            "agent:main:adopted:codex:laptop",
+            "agent:main:adopted:word:laptop:t",
+            "agent:main:adopted:claude:laptop:a:b",
+            "agent:main:adopted:claude:laptop:x-0123456789abcdef0123456789abcdef",
+            "agent:main:subagent:adopted:claude:laptop:t",
+            "global",
+        ] {
+            assert_eq!(read(other), None, "{other}");
         }
     }
 

@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use crate::digest::{hex, unhex};
+use crate::digest::{hex, sha256, unhex};
 
 /// The longest join link, in bytes.
 pub const MAX_JOIN_LINK_BYTES: usize = 512;
@@ -111,6 +111,17 @@ pub fn check_address(address: &str) -> Result<&str, JoinLinkError> {
         Ok(address)
     } else {
         Err(JoinLinkError::Address)
+    }
+}
+
+impl JoinLink {
+    /// Tells this link from others, and tells nothing of its code: of 128 random bits a digest
+    /// gives none away.
+    #[must_use]
+    pub fn fingerprint(&self) -> [u8; 32] {
+        let mut bytes = self.code.0.to_vec();
+        bytes.extend(self.ca_pin);
+        sha256(&bytes)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The longest session key, in bytes.
@@ -12,7 +13,7 @@ pub const MAX_KEY_BYTES: usize = 512;
 /// Agent-qualified keys are `agent:<agentId>:<rest>`; `global`, `cron:<job>` and
 /// `hook:<uuid>` are bare. Keys are trimmed and lower-cased, except for what follows
 /// the chat kind of a Signal or Matrix key: those peer ids are case-sensitive.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 pub struct SessionKey(String);
 

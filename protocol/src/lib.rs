@@ -10,6 +10,7 @@ pub mod identity;
 pub mod join_link;
 pub mod key;
 pub mod marker;
+mod named;
 mod nesting;
 pub mod pairing;
 pub mod report;

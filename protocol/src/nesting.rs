@@ -40,7 +40,7 @@ pub(crate) fn is_shallow(body: &[u8]) -> bool {
 
 /// Takes one value off the front, or the header of a map or list; how many values follow
 /// inside it.
-fn next_value(rest: &mut &[u8]) -> Option<u64> {
+pub(crate) fn next_value(rest: &mut &[u8]) -> Option<u64> {
     let header = take_number(rest, 1)?;
     let skipped = match header {
         0x80..=0x8f => return Some(2 * (header & 0x0f)),

@@ -1,5 +1,6 @@
 //! Upstream links as a node sees them, the reports a node sends on them, and the answers.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::marker::{Marker, MarkerError};
@@ -17,7 +18,9 @@ pub const MAX_RULE_BYTES: usize = 48;
 pub const MAX_ECHO_DIGESTS: usize = 10;
 
 /// The id of an upstream link; it never returns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(transparent)]
 pub struct LinkId(pub u64);
 
@@ -88,7 +91,7 @@ pub struct Delivery {
     /// HMAC-SHA-256 of the normalised text, first 16 bytes.
     #[serde(with = "serde_bytes")]
     pub digest: [u8; 16],
-    /// When it was delivered; it suppresses nothing older.
+    /// When it was delivered, by the gateway's clock; it suppresses nothing older.
     pub at: EpochMs,
 }
 

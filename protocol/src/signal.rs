@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Catalog, Host, SessionKey};
@@ -10,7 +11,7 @@ use crate::{Catalog, Host, SessionKey};
 pub const MAX_SUMMARY_CHARS: usize = 200;
 
 /// What happened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SignalKind {
     /// A human sent a turn directly to a watched session.
@@ -79,7 +80,7 @@ impl fmt::Display for SignalKind {
 }
 
 /// Who did it, without saying which one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ActorType {
     /// A person.
@@ -148,7 +149,7 @@ impl Actor {
 }
 
 /// How a run that did not end well ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RunOutcome {
     /// It failed.
@@ -181,7 +182,7 @@ impl RunOutcome {
 }
 
 /// The closed set of what a signal says beyond its summary.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Payload {
     /// How a failed run ended.

@@ -160,6 +160,10 @@ fn a_known_message_with_a_body_that_is_none_is_undecodable() {
         ("goaway", b"\x81\xa6reason\x01"),
         ("report_answer", b"\x82\xa4link\x01\xa7verdict\xa7pending"),
         ("links_end", b"\x81\xa5count\xff"),
+        // Not by name: a list of its fields, their numbers, their names as bytes.
+        ("goaway", b"\x91\xa1r"),
+        ("goaway", b"\x81\x00\xa1r"),
+        ("goaway", b"\x81\xc4\x06reason\xa1r"),
     ] {
         let length = u8::try_from(name.len()).expect("a short name");
         let body = [&[0x81, 0xd9, length], name.as_bytes(), value].concat();

@@ -12,6 +12,7 @@ use crate::binaries::binaries;
 use crate::cable::NetworkEnd;
 use crate::daemon::{Daemon, Ended, Log, signal};
 use crate::follow::Follow;
+use crate::http;
 use crate::scratch::Scratch;
 
 /// How a gateway is run.
@@ -19,6 +20,7 @@ use crate::scratch::Scratch;
 pub struct Setup {
     arguments: Vec<String>,
     environment: Vec<(String, OsString)>,
+    http: &'static str,
     level: Log,
     state_dir: Option<PathBuf>,
     end: Option<NetworkEnd>,
@@ -44,6 +46,7 @@ impl Setup {
         Self {
             arguments,
             environment: Vec::new(),
+            http: "off",
             level: Log::Everything,
             state_dir: None,
             end: None,
@@ -61,6 +64,13 @@ impl Setup {
     #[must_use]
     pub fn with_variable(mut self, name: &str, value: impl Into<OsString>) -> Self {
         self.environment.push((name.to_owned(), value.into()));
+        self
+    }
+
+    /// The same with an HTTP door.
+    #[must_use]
+    pub fn with_http(mut self) -> Self {
+        self.http = "127.0.0.1:0";
         self
     }
 
@@ -89,6 +99,7 @@ pub struct Gateway {
     daemon: Option<Daemon>,
     setup: Setup,
     listen: String,
+    http: Option<String>,
     state_dir: PathBuf,
     scratch: Scratch,
 }
@@ -134,6 +145,7 @@ impl Gateway {
         Self {
             daemon: None,
             listen: format!("{}:0", setup.ip()),
+            http: None,
             state_dir: setup.state_dir.clone().unwrap_or_else(own),
             setup,
             scratch: scratch.clone(),
@@ -155,6 +167,14 @@ impl Gateway {
             "{ready}"
         );
         listen.clone_into(&mut self.listen);
+        self.http = ready["http"].as_str().map(str::to_owned);
+    }
+
+    /// Asks its HTTP door for what takes no token: status and body.
+    #[track_caller]
+    pub fn get(&self, path: &str) -> (u16, String) {
+        let url = self.http.as_deref().expect("an HTTP door");
+        http::get(url, path).expect("an answer")
     }
 
     /// Starts it again otherwise than before.
@@ -189,8 +209,8 @@ impl Gateway {
         let end = self.setup.end.as_ref();
         let mut command = self.scratch.command_at(end, &binaries().tidings);
         command
-            .args(["gateway", "run", "--json", "--http", "off", "--listen"])
-            .arg(&self.listen)
+            .args(["gateway", "run", "--json", "--http", self.setup.http])
+            .args(["--listen", &self.listen])
             .arg("--state-dir")
             .arg(&self.state_dir)
             .args(&self.setup.arguments)

@@ -226,6 +226,11 @@ impl Node {
         self.folder.join("codex")
     }
 
+    /// The scratch folder it lives in.
+    pub fn scratch(&self) -> &Scratch {
+        &self.scratch
+    }
+
     /// Its state directory.
     pub fn state_dir(&self) -> PathBuf {
         self.folder.join("state")

@@ -3,6 +3,7 @@
 pub mod actor;
 pub mod cursor;
 pub mod goal;
+pub mod hook;
 pub mod notice;
 pub mod recording;
 pub mod retention;

@@ -3,7 +3,9 @@
 use clap::builder::{NonEmptyStringValueParser, TypedValueParser};
 use clap::{Parser, Subcommand};
 use tidings_node::cli::CommonArgs;
+use tidings_node::cli::error::EXIT_CODES;
 use tidings_node::cli::manual::ManualCommand;
+use tidings_node::cli::programs::{HookArgs, IntegrateArgs};
 use tidings_protocol::Host;
 
 use super::backup::BackupArgs;
@@ -12,12 +14,14 @@ use super::cert::CertCommand;
 use super::config::ConfigCommand;
 use super::doctor::DoctorArgs;
 use super::endings::AgentsCommand;
+use super::logs::LogsArgs;
 use super::nodes::NodesCommand;
 use super::notices::NoticesCommand;
 use super::run_options::{GatewayRunArgs, QuickstartArgs};
 use super::session_pages::host_name;
 use super::sessions::SessionsCommand;
 use super::signals::SignalsCommand;
+use super::token::TokenCommand;
 use super::watch::WatchCommand;
 
 /// Tells an agent session, once and in time, that somebody else changed a session it
@@ -28,7 +32,7 @@ use super::watch::WatchCommand;
     version,
     max_term_width = 100,
     subcommand_value_name = "COMMAND",
-    after_help = "Begin with:\n  tidings quickstart"
+    after_help = format!("Begin with:\n  tidings quickstart\n\n{EXIT_CODES}")
 )]
 pub(super) struct Cli {
     #[command(flatten)]
@@ -47,8 +51,17 @@ pub(super) enum Command {
     /// What is configured, and where it comes from
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// What the gateway wrote into its log
+    Logs(LogsArgs),
     #[command(flatten)]
     Asking(Asking),
+    /// Has an agent program on this machine call the hooks and the session tools
+    Integrate(IntegrateArgs),
+    /// A hook of an agent program on this machine
+    Hook(HookArgs),
+    /// The session tools of an agent program, by MCP on standard input and output
+    #[command(after_help = "An agent program starts it by itself: see integrate")]
+    Mcp,
     #[command(flatten)]
     Manual(ManualCommand),
 }
@@ -60,6 +73,12 @@ pub(super) fn host_parser() -> impl TypedValueParser<Value = String> {
         Ok(host) => host_name(&host),
         Err(_) => text,
     })
+}
+
+/// A place in the log.
+pub(super) fn parse_sequence(text: &str) -> Result<u64, &'static str> {
+    text.parse()
+        .map_err(|_| "a sequence is a whole number, such as tidings signals list shows")
 }
 
 #[derive(Debug, Subcommand)]
@@ -84,6 +103,9 @@ pub(super) enum Asking {
     /// Certificates for machines that are set up by the dozen, or out of reach
     #[command(subcommand)]
     Cert(CertCommand),
+    /// Tokens for programs that ask over HTTP
+    #[command(subcommand)]
+    Token(TokenCommand),
     /// The threads that agent programs wrote on all machines
     #[command(subcommand)]
     Catalog(CatalogCommand),

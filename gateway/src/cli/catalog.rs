@@ -1,5 +1,8 @@
 //! `tidings catalog`: the threads that agent programs wrote on all machines.
 
+use std::pin::pin;
+use std::time::Duration;
+
 use clap::{Args, Subcommand};
 use tidings_node::cli::common::catalog_parser;
 use tidings_node::cli::format::{size, utc};
@@ -10,6 +13,9 @@ use tidings_protocol::session_api::{CatalogList, CatalogThread, CatalogThreads, 
 use super::args::host_parser;
 use super::client::answer;
 use super::{Context, suggest};
+
+/// How often somebody who waits for a long list is told that it is on its way.
+const SAY_EVERY: Duration = Duration::from_secs(3);
 
 #[derive(Debug, Subcommand)]
 pub(super) enum CatalogCommand {
@@ -41,7 +47,14 @@ pub(super) async fn run(
         catalog: args.catalog,
         titles: args.titles,
     });
-    let threads = match context.client.ask(request, answer!(CatalogList)).await {
+    let asked = context.client.ask(request, answer!(CatalogList));
+    let asked = patiently(asked, SAY_EVERY, |waited| {
+        context.output.note(&Note::Info(format!(
+            "still listing after {} s: the machines look through their transcripts",
+            waited.as_secs()
+        )));
+    });
+    let threads = match asked.await {
         Ok(threads) => threads,
         Err(error) => {
             let host = args.host.as_deref();
@@ -53,8 +66,30 @@ pub(super) async fn run(
     context.output.answer(&threads, page)
 }
 
+/// Waits, and says so every few seconds.
+async fn patiently<T>(
+    asked: impl Future<Output = T>,
+    every: Duration,
+    say: impl Fn(Duration),
+) -> T {
+    let mut asked = pin!(asked);
+    let mut waited = Duration::ZERO;
+    loop {
+        if let Ok(answer) = tokio::time::timeout(every, &mut asked).await {
+            return answer;
+        }
+        waited += every;
+        say(waited);
+    }
+}
+
 fn page(found: &CatalogThreads) -> Page {
-    let page = if found.threads.is_empty() {
+    let page = if found.threads.is_empty() && !found.errors.is_empty() {
+        Page::empty(
+            "no threads found on the machines that could be asked",
+            "tidings nodes list shows which are connected; tidings-node run on a machine starts its agent",
+        )
+    } else if found.threads.is_empty() {
         Page::empty(
             "no threads found",
             "tidings gateway run --root CATALOG=DIR looks in other directories",
@@ -63,8 +98,14 @@ fn page(found: &CatalogThreads) -> Page {
         Page::of(table(&found.threads))
     };
     found.errors.iter().fold(page, |page, error| {
+        let is_listed = found.threads.iter().any(|row| row.host == error.host);
+        let what = if is_listed {
+            "is not listed whole"
+        } else {
+            "was not asked"
+        };
         page.with(Note::Warning(format!(
-            "{} ({}) was not asked: {}",
+            "{} ({}) {what}: {}",
             error.node, error.host, error.message
         )))
     })
@@ -97,4 +138,24 @@ fn table(threads: &[CatalogThread]) -> Table<8> {
             thread.title.clone().unwrap_or_default(),
         ]
     })
+}
+
+#[tokio::test]
+async fn who_waits_long_is_told_so_again_and_again() {
+    let (told, mut heard) = tokio::sync::mpsc::channel(100);
+    let every = Duration::from_millis(1);
+    let asked = async {
+        let mut times = Vec::new();
+        while times.len() < 3 {
+            times.extend(heard.recv().await);
+        }
+        times
+    };
+    let times = patiently(asked, every, |waited| {
+        // It hears only the first three.
+        let _ = told.try_send(waited);
+    })
+    .await;
+    assert_eq!(times, [every, every * 2, every * 3]);
+    assert_eq!(patiently(async { 7 }, every, |_| ()).await, 7);
 }

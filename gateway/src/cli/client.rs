@@ -22,6 +22,11 @@ impl Client {
         Ok(client)
     }
 
+    /// Where the gateway answers.
+    pub(super) fn into_door(self) -> Door {
+        self.door
+    }
+
     /// A client of the gateway whose state directory this is.
     pub(super) fn of(state_dir: &Path) -> Self {
         Self {

@@ -55,9 +55,15 @@ pub(super) async fn run(args: DoctorArgs, context: &mut Context<'_>) -> Result<(
         diagnosis.extend(without_gateway(&state_dir));
     } else {
         let checked = context.client.ask(Request::Check {}, answer!(Check)).await;
-        let findings = checked.map_or_else(|error| vec![failure(error)], |found| found.findings);
-        diagnosis.extend(findings);
+        match checked {
+            Ok(found) => {
+                diagnosis.extend(found.findings);
+                diagnosis.http = found.http;
+            }
+            Err(error) => diagnosis.add(failure(error)),
+        }
     }
+    diagnosis.look_at_programs("tidings");
     diagnosis.print(context.output)
 }
 

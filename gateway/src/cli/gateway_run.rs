@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use tidings_node::cli::service::{ServiceState, notify};
-use tidings_node::cli::{CommandError, Output, OutputFormat, daemon};
+use tidings_node::cli::{CommandError, Output, OutputFormat, daemon, logging};
 use tidings_node::clock::SystemClock;
 use tidings_node::discover::{RootSet, Surroundings};
 use tidings_protocol::session_api::{ApiError, ErrorType};
@@ -14,8 +14,10 @@ use tidings_protocol::session_api::{ApiError, ErrorType};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
+use super::logs::LOG_FILE;
 use super::run_options::{HttpOption, LocalNode, RunOptions};
 use crate::config::{Config, Layers};
+use crate::doors::http::HttpOptions;
 use crate::state::Health;
 use crate::{Gateway, GatewayOptions};
 
@@ -28,6 +30,8 @@ const LOCAL_NODE_GRACE: Duration = Duration::from_secs(1);
 struct Ready<'a> {
     event: &'static str,
     listen: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    http: Option<&'a str>,
     socket: &'a Path,
     state_dir: &'a Path,
     pid: u32,
@@ -38,9 +42,6 @@ pub(super) fn run(options: RunOptions) -> Result<(), CommandError> {
     let runtime = daemon::runtime()?;
     runtime.block_on(async {
         let stopped = daemon::stop_signal()?;
-        if let HttpOption::Listen(address) = options.http {
-            tracing::info!(%address, "HTTP is not served by this version; --http off says so too");
-        }
         let layers = Layers::of_this_process(&options.state_dir, options.config.clone());
         let loaded = layers.load().map_err(ApiError::from)?;
         let (reloaded, config) = watch::channel(Arc::new(loaded.config));
@@ -48,6 +49,14 @@ pub(super) fn run(options: RunOptions) -> Result<(), CommandError> {
         let gateway = Gateway::start(gateway_options(options, config)?)
             .await
             .map_err(ApiError::from)?;
+        // Only now is the directory this gateway's.
+        logging::also_into(&gateway.state_dir().join(LOG_FILE));
+        tracing::info!(
+            pid = std::process::id(),
+            listen = %gateway.listen(),
+            http = gateway.http(),
+            "the gateway runs"
+        );
         // A moment, so that the first command after the ready line finds this machine's
         // threads; a slow disk must not keep nodes waiting for longer.
         let _ = tokio::time::timeout(LOCAL_NODE_GRACE, gateway.local_node_connected()).await;
@@ -97,6 +106,10 @@ fn gateway_options(
     Ok(GatewayOptions {
         state_dir: options.state_dir,
         listen: options.listen,
+        http: match options.http {
+            HttpOption::Listen(address) => Some(HttpOptions::at(address)),
+            HttpOption::Off => None,
+        },
         local_roots,
         config,
         clock: Arc::new(SystemClock::new()),
@@ -107,15 +120,18 @@ fn say_ready(gateway: &Gateway, format: OutputFormat) -> Result<(), CommandError
     let ready = Ready {
         event: "ready",
         listen: gateway.listen().to_string(),
+        http: gateway.http(),
         socket: gateway.socket(),
         state_dir: gateway.state_dir(),
         pid: std::process::id(),
     };
     Output::new(format).item(&ready, |ready| {
+        let http = ready.http.map(|url| format!(", HTTP to {url}"));
         format!(
-            "ready: nodes connect to {}, commands to {}",
+            "ready: nodes connect to {}, commands to {}{}",
             ready.listen,
-            ready.socket.display()
+            ready.socket.display(),
+            http.unwrap_or_default()
         )
     })
 }
@@ -135,7 +151,7 @@ async fn serve(gateway: Gateway, stopped: impl Future<Output = ()>) -> Result<()
     let health = health.borrow();
     match &*health {
         Health::Failed(error) => Err(ApiError::new(ErrorType::Internal, error.to_string())
-            .with_hint("check the disk, then start the gateway again: it recovers by itself")
+            .with_hint(error.way_out())
             .into()),
         Health::Serving | Health::ReadOnly(_) => Ok(()),
     }

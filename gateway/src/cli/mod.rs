@@ -15,6 +15,7 @@ mod endings;
 mod gateway_run;
 mod history;
 mod listen;
+mod logs;
 mod node_pages;
 mod nodes;
 mod notices;
@@ -26,6 +27,7 @@ mod sample;
 mod scratch;
 mod sending;
 mod session_pages;
+mod session_runs;
 mod sessions;
 mod sessions_cleanup;
 mod sessions_import;
@@ -35,13 +37,17 @@ mod state_files;
 mod status;
 mod suggest;
 mod text;
+mod token;
 mod watch;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 use tidings_node::cli::logging::{self, DefaultLevel};
-use tidings_node::cli::{CommandError, CommonArgs, Output, manual, usage};
+use tidings_node::cli::programs::{integrate, run_mcp};
+use tidings_node::cli::{CommandError, CommonArgs, Note, Output, manual, usage};
+use tidings_node::local::socket::GATEWAY_SOCKET;
+use tidings_node::programs::hook;
 use tidings_protocol::session_api::{ApiError, ErrorType};
 
 use args::{Asking, Cli, Command, GatewayCommand};
@@ -54,6 +60,10 @@ pub use run_options::{
 /// Runs the command that the process's arguments name, and gives its exit code.
 pub fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
+    if let Some(hook) = hook::plain(&arguments, GATEWAY_SOCKET) {
+        hook::run(&hook);
+        return ExitCode::SUCCESS;
+    }
     let cli: Cli = match usage::parse(&arguments) {
         Ok(cli) => cli,
         Err(code) => return code,
@@ -76,7 +86,14 @@ fn run(command: Command, common: &CommonArgs) -> Result<(), CommandError> {
     match command {
         Command::Quickstart(args) => quickstart::run(&args.into_options(common)?),
         Command::Gateway(GatewayCommand::Run(args)) => gateway_run::run(args.into_options(common)?),
+        Command::Hook(args) => {
+            hook::run(&args.into_hook(common, GATEWAY_SOCKET));
+            Ok(())
+        }
+        Command::Integrate(args) => integrate(&args, common, "tidings"),
+        Command::Mcp => run_mcp(common, Client::new(common)?.into_door()),
         Command::Config(command) => config::run(command, common),
+        Command::Logs(args) => logs::run(&args, common),
         Command::Manual(command) => manual::run::<Cli>(&command, common.output()),
         Command::Asking(command) => {
             let runtime = tokio::runtime::Builder::new_current_thread()
@@ -103,6 +120,15 @@ struct Context<'a> {
     common: &'a CommonArgs,
 }
 
+impl Context<'_> {
+    /// Says something beside the answer, where there is something to say.
+    fn note(&self, note: Option<Note>) {
+        if let Some(note) = note {
+            self.output.note(&note);
+        }
+    }
+}
+
 async fn ask(command: Asking, context: &mut Context<'_>) -> Result<(), CommandError> {
     match command {
         Asking::Status => status::run(context).await,
@@ -110,6 +136,7 @@ async fn ask(command: Asking, context: &mut Context<'_>) -> Result<(), CommandEr
         Asking::Backup(args) => backup::run(args, context).await,
         Asking::Nodes(command) => nodes::run(command, context).await,
         Asking::Cert(command) => cert::run(command, context).await,
+        Asking::Token(command) => token::run(command, context).await,
         Asking::Catalog(command) => catalog::run(command, context).await,
         Asking::Agents(command) => endings::run(command, context).await,
         Asking::Sessions(command) => sessions::run(command, context).await,

@@ -36,7 +36,15 @@ pub(super) fn nodes_page(nodes: &Nodes) -> Page {
     if nodes.nodes.is_empty() {
         return Page::empty("no nodes", "tidings nodes invite --name laptop");
     }
-    nodes_table(&nodes.nodes)
+    let invited = nodes.invitations.iter().map(|invitation| {
+        let name = invitation.name.as_ref().map(ToString::to_string);
+        let name = name.unwrap_or_else(|| invitation.id.clone());
+        Note::Info(format!(
+            "a join link for {name} works until {} UTC; tidings nodes reject {name} withdraws it",
+            utc(invitation.expires_at)
+        ))
+    });
+    invited.fold(nodes_table(&nodes.nodes), Page::with)
 }
 
 /// The nodes as a table, and what they warn of.

@@ -27,10 +27,13 @@ pub(super) enum NodesCommand {
     Listen,
     /// Makes a machine that asks a node, once both show the same six words
     Approve(ApproveArgs),
-    /// Tells a machine that asks no
-    #[command(after_help = "Example:\n  tidings nodes reject 0123456789abcdef0123456789abcdef")]
-    Reject(RequestArgs),
-    /// Lists the nodes, and who asks to become one
+    /// Tells a machine that asks no, or withdraws a join link that nobody has used
+    #[command(
+        after_help = "Examples:\n  tidings nodes reject 0123456789abcdef0123456789abcdef\n  \
+            tidings nodes reject laptop"
+    )]
+    Reject(RejectArgs),
+    /// Lists the nodes, who asks to become one, and the join links that nobody has used
     #[command(after_help = "Example:\n  tidings nodes list")]
     List,
     /// Shows one node, with where it looks for transcripts
@@ -69,6 +72,13 @@ pub(super) struct ApproveArgs {
 pub(super) struct RequestArgs {
     /// The six words that the machine shows, or its id
     #[arg(value_name = "WORDS|ID", required = true, num_args = 1..=6)]
+    request: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct RejectArgs {
+    /// The six words that the machine shows, or its id; of a join link, its name or its id
+    #[arg(value_name = "WORDS|ID|NAME", required = true, num_args = 1..=6)]
     request: Vec<String>,
 }
 
@@ -118,7 +128,7 @@ pub(super) async fn run(
         }
         NodesCommand::Reject(args) => {
             let request = Request::NodesReject(PairingRef {
-                request: args.joined(),
+                request: args.request.join(" "),
             });
             let rejected = context.client.ask(request, answer!(NodesReject)).await?;
             context.output.answer(&rejected, rejected_page)

@@ -4,9 +4,9 @@ use clap::Subcommand;
 use tidings_node::cli::{CommandError, Note, Page};
 use tidings_protocol::session_api::{Notices, Request};
 
-use super::Context;
 use super::client::answer;
 use super::sessions::SessionArgs;
+use super::{Context, suggest};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum NoticesCommand {
@@ -22,11 +22,18 @@ pub(super) async fn run(
     command: NoticesCommand,
     context: &mut Context<'_>,
 ) -> Result<(), CommandError> {
-    let (request, page): (_, fn(&Notices) -> Page) = match command {
-        NoticesCommand::List(watcher) => (Request::NoticesList(watcher.into_ref()), list_page),
-        NoticesCommand::Drain(watcher) => (Request::NoticesDrain(watcher.into_ref()), drain_page),
+    let (watcher, page): (_, fn(&Notices) -> Page) = match &command {
+        NoticesCommand::List(watcher) => (watcher.session().clone(), list_page),
+        NoticesCommand::Drain(watcher) => (watcher.session().clone(), drain_page),
+    };
+    let request = match command {
+        NoticesCommand::List(watcher) => Request::NoticesList(watcher.into_ref()),
+        NoticesCommand::Drain(watcher) => Request::NoticesDrain(watcher.into_ref()),
     };
     let notices = context.client.ask(request, answer!(Notices)).await?;
+    if notices.notices.is_empty() {
+        suggest::unknown_session(context, &watcher).await;
+    }
     context.output.answer(&notices, page)
 }
 

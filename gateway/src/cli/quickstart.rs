@@ -12,7 +12,7 @@ use std::time::Duration;
 use serde::Serialize;
 use tidings_node::cli::{CommandError, Note, Output, Page, daemon};
 use tidings_node::clock::{Clock, SystemClock};
-use tidings_node::discover::{RootArgument, RootPlaces, RootSet, Surroundings, catalog};
+use tidings_node::discover::{RootArgument, RootPlaces, RootSet, Surroundings, listing};
 use tidings_node::held_dir::{HeldDir, Holder};
 use tidings_protocol::session_api::{
     Adopt, Adopted, ApiError, CatalogList, CatalogThread, ErrorType, Notice, Reply, Request,
@@ -23,12 +23,13 @@ use tidings_protocol::{Catalog, HostName, SessionKey};
 use tokio::sync::watch;
 
 use super::client::{Client, answer};
-use super::run_options::{QuickstartEnd, QuickstartOptions};
+use super::run_options::{DEFAULT_HTTP, QuickstartEnd, QuickstartOptions};
 use super::sample;
 use super::scratch::Scratch;
 use super::session_pages::status_page;
 use super::signals_follow::line;
 use crate::config::Layers;
+use crate::doors::http::HttpOptions;
 use crate::{Gateway, GatewayOptions, StartError};
 
 /// The session that watches in the quickstart: a manager's.
@@ -72,6 +73,7 @@ async fn once(output: Output) -> Result<(), CommandError> {
     let gateway = Gateway::start(GatewayOptions {
         state_dir: scratch.path().join("state"),
         listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+        http: None,
         local_roots: Some(only_sample(root)?),
         config: watch::channel(Arc::default()).1,
         clock: clock.clone(),
@@ -234,15 +236,24 @@ async fn start_here(
     };
     let layers = Layers::of_this_process(state_dir, None);
     let config = layers.load().map_err(ApiError::from)?.config;
-    let gateway = Gateway::start(GatewayOptions {
+    let config = watch::channel(Arc::new(config)).1;
+    let options = |http| GatewayOptions {
         state_dir: state_dir.to_owned(),
         listen,
-        local_roots: Some(roots),
-        config: watch::channel(Arc::new(config)).1,
+        http,
+        local_roots: Some(roots.clone()),
+        config: config.clone(),
         clock: Arc::new(SystemClock::new()),
-    })
-    .await
-    .map_err(ApiError::from)?;
+    };
+    // Nobody has asked for HTTP: where its port is taken, the rest is shown all the same.
+    let gateway = match Gateway::start(options(Some(HttpOptions::at(DEFAULT_HTTP)))).await {
+        Err(StartError::Http(error)) => {
+            output.note(&Note::Info(format!("{error}: there is no HTTP this time")));
+            Gateway::start(options(None)).await
+        }
+        started => started,
+    };
+    let gateway = gateway.map_err(ApiError::from)?;
     within(
         "the node agent of this machine",
         gateway.local_node_connected(),
@@ -262,7 +273,7 @@ fn has_threads(roots: &RootSet) -> bool {
         limit: 1,
         ..CatalogPage::default()
     };
-    !catalog::list(&places, &one).threads.is_empty()
+    !listing::first_page(&places, &one).threads.is_empty()
 }
 
 /// Adopts and watches the newest thread of this machine, and says what to do now.

@@ -86,7 +86,7 @@ pub(super) struct GatewayRunArgs {
     /// Where nodes connect (QUIC)
     #[arg(long, value_name = "ADDRESS", default_value_t = DEFAULT_LISTEN, value_parser = parse_address)]
     listen: SocketAddr,
-    /// Where HTTP is answered, or `off`
+    /// Where HTTP is answered, or `off`; off loopback with TLS only (http.tlsCert, http.tlsKey)
     #[arg(long, value_name = "ADDRESS|off", default_value_t = HttpOption::Listen(DEFAULT_HTTP))]
     http: HttpOption,
     /// Leaves this machine's own transcripts alone

@@ -63,6 +63,10 @@ fn runtime_parser() -> impl TypedValueParser<Value = ChildRuntime> {
 
 pub(super) async fn send(args: SendArgs, context: &mut Context<'_>) -> Result<(), CommandError> {
     let key = args.session.clone();
+    let made = match &args.from {
+        Some(sender) => made_by_this(sender, context).await,
+        None => None,
+    };
     let request = Request::SessionsSend(SessionsSend {
         session_key: args.session,
         agent: args.agent,
@@ -73,12 +77,16 @@ pub(super) async fn send(args: SendArgs, context: &mut Context<'_>) -> Result<()
     });
     let client = &mut context.client;
     match client.ask(request, answer!(SessionsSend)).await {
-        Ok(sent) => context.output.answer(&sent, sent_page),
+        Ok(sent) => {
+            context.note(made);
+            context.output.answer(&sent, sent_page)
+        }
         Err(error) => Err(suggest::sessions(client, error, key.as_str()).await.into()),
     }
 }
 
 pub(super) async fn spawn(args: SpawnArgs, context: &mut Context<'_>) -> Result<(), CommandError> {
+    let made = made_by_this(&args.parent, context).await;
     let request = Request::SessionsSpawn(SessionsSpawn {
         parent: Some(args.parent),
         agent: args.agent,
@@ -87,7 +95,22 @@ pub(super) async fn spawn(args: SpawnArgs, context: &mut Context<'_>) -> Result<
         task: args.text.read()?,
     });
     let spawned = context.client.ask(request, answer!(SessionsSpawn)).await?;
+    context.note(made);
     context.output.answer(&spawned, spawned_page)
+}
+
+/// A session that speaks exists from then on. Where there was none before, whoever speaks as it
+/// by hand may have misspelt it.
+async fn made_by_this(speaker: &SessionKey, context: &mut Context<'_>) -> Option<Note> {
+    let client = &mut context.client;
+    if suggest::exists(client, speaker).await {
+        return None;
+    }
+    let hint = suggest::session_hint(client, speaker.as_str()).await;
+    let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+    Some(Note::Warning(format!(
+        "there was no session {speaker}, and there is now{hint}"
+    )))
 }
 
 fn sent_page(sent: &Sent) -> Page {

@@ -140,7 +140,7 @@ pub(super) fn list_page(page: &Sessions) -> Page {
                 .map(|version| version.to_string())
                 .unwrap_or_default(),
             utc(row.updated_at),
-            row.host.as_ref().map(host_name).unwrap_or_default(),
+            shown_host(row),
             marks(row),
             row.label.clone().unwrap_or_default(),
         ]
@@ -153,6 +153,15 @@ pub(super) fn list_page(page: &Sessions) -> Page {
             page.count
         ))),
         _ => shown,
+    }
+}
+
+/// Where its thread is, by the name that keys and commands have.
+fn shown_host(row: &SessionRow) -> String {
+    match (&row.node, &row.host) {
+        (Some(name), _) => name.to_string(),
+        (None, Some(host)) => host_name(host),
+        (None, None) => String::new(),
     }
 }
 

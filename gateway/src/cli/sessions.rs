@@ -1,10 +1,11 @@
 //! `tidings sessions`: threads taken into the gateway under a session key.
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, value_parser};
 use tidings_node::cli::common::catalog_parser;
 use tidings_node::cli::{CommandError, Page};
 use tidings_protocol::session_api::{
-    Adopt, MAX_SESSIONS_PER_PAGE, Request, SessionRef, SessionsList, StatusQuery,
+    Adopt, MAX_SESSIONS_PER_PAGE, Request, SessionKind, SessionRef, SessionsList, StatusQuery,
 };
 use tidings_protocol::{Catalog, SessionKey, ThreadId};
 
@@ -15,6 +16,7 @@ use super::sending::{SendArgs, SpawnArgs};
 use super::session_pages::{
     ShownEntry, adopted_page, list_page, mark_page, show_page, status_page,
 };
+use super::session_runs::{self, RunsArgs};
 use super::sessions_cleanup::{self, CleanupArgs};
 use super::sessions_import::{self, ImportArgs};
 use super::{Context, endings, history, sending, suggest};
@@ -58,6 +60,8 @@ pub(super) enum SessionsCommand {
     Cleanup(CleanupArgs),
     /// Takes over the sessions of an OpenClaw state directory
     Import(ImportArgs),
+    /// Lists the runs of cron jobs, newest first
+    Runs(RunsArgs),
 }
 
 /// One session.
@@ -99,6 +103,9 @@ pub(super) struct ListArgs {
     /// Only of this agent
     #[arg(long)]
     agent: Option<String>,
+    /// Only of this kind
+    #[arg(long, value_parser = kind_parser())]
+    kind: Option<SessionKind>,
     /// Only those whose thread is on this machine: `local`, a node's name or its id
     #[arg(long, value_parser = host_parser())]
     host: Option<String>,
@@ -133,7 +140,17 @@ pub(super) struct StatusArgs {
     changes_since: Option<i64>,
 }
 
+fn kind_parser() -> impl TypedValueParser<Value = SessionKind> {
+    PossibleValuesParser::new(SessionKind::ALL.map(SessionKind::as_str))
+        .try_map(|name| SessionKind::parse(&name).ok_or("not a kind of session"))
+}
+
 impl SessionArgs {
+    /// The session's key.
+    pub(super) fn session(&self) -> &SessionKey {
+        &self.session
+    }
+
     /// The session as requests name it.
     pub(super) fn into_ref(self) -> SessionRef {
         SessionRef {
@@ -160,6 +177,7 @@ pub(super) async fn run(
         SessionsCommand::Reset(args) => endings::reset(args, context).await,
         SessionsCommand::Delete(args) => endings::delete(args, context).await,
         SessionsCommand::Import(args) => sessions_import::run(args, context).await,
+        SessionsCommand::Runs(args) => session_runs::run(args, context).await,
         SessionsCommand::Cleanup(args) => sessions_cleanup::run(args, context).await,
         SessionsCommand::Archive(args) => {
             entry(args.into_ref(), Request::SessionArchive, mark_page, context).await
@@ -202,7 +220,8 @@ async fn adopt(args: AdoptArgs, context: &mut Context<'_>) -> Result<(), Command
 
 async fn list(args: ListArgs, context: &mut Context<'_>) -> Result<(), CommandError> {
     let request = Request::SessionsList(SessionsList {
-        agent: args.agent,
+        agent: args.agent.clone(),
+        kind: args.kind,
         host: args.host.clone(),
         active_minutes: args.active_minutes,
         archived: args.archived,
@@ -211,7 +230,14 @@ async fn list(args: ListArgs, context: &mut Context<'_>) -> Result<(), CommandEr
     });
     let client = &mut context.client;
     match client.ask(request, answer!(SessionsList)).await {
-        Ok(sessions) => context.output.answer(&sessions, list_page),
+        Ok(sessions) => {
+            if sessions.count == 0
+                && let Some(agent) = &args.agent
+            {
+                suggest::unknown_agent(context, agent).await;
+            }
+            context.output.answer(&sessions, list_page)
+        }
         Err(error) => Err(suggest::hosts(client, error, args.host.as_deref())
             .await
             .into()),

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use tidings_node::cli::error::file_error;
 use tidings_node::cli::format::size;
 use tidings_node::cli::{Column, CommandError, Note, Page, Table};
 use tidings_protocol::session_api::{ApiError, ErrorType};
@@ -23,10 +24,8 @@ pub(super) struct ImportArgs {
 
 pub(super) async fn run(args: ImportArgs, context: &mut Context<'_>) -> Result<(), CommandError> {
     let state_dir = context.common.state_dir()?;
-    let source = std::fs::canonicalize(&args.source).map_err(|error| {
-        let message = format!("cannot read {}: {error}", args.source.display());
-        ApiError::new(ErrorType::NotFound, message)
-    })?;
+    let source =
+        std::fs::canonicalize(&args.source).map_err(|error| file_error(&args.source, &error))?;
     if !names::agents_dir(&source).is_dir() {
         let message = format!("there is no directory agents in {}", source.display());
         let hint = "name the state directory itself, such as ~/.openclaw";

@@ -12,10 +12,11 @@ use tidings_protocol::session_api::{
 use tidings_protocol::signal::RunOutcome;
 use tidings_protocol::{Actor, SessionKey, SignalKind};
 
-use super::Context;
+use super::args::parse_sequence;
 use super::client::answer;
 use super::session_pages::actor_name;
 use super::signals_follow::{FollowArgs, follow};
+use super::{Context, suggest};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum SignalsCommand {
@@ -27,6 +28,7 @@ pub(super) enum SignalsCommand {
     #[command(after_help = "Example:\n  tidings signals why 42")]
     Why {
         /// The signal's sequence
+        #[arg(value_parser = parse_sequence)]
         sequence: u64,
     },
     /// Records a signal by hand: in the log and for its watchers, and nowhere else
@@ -40,7 +42,7 @@ pub(super) struct ListArgs {
     #[arg(long, value_name = "KEY")]
     session: Option<SessionKey>,
     /// Only after this sequence
-    #[arg(long, value_name = "SEQUENCE")]
+    #[arg(long, value_name = "SEQUENCE", value_parser = parse_sequence)]
     after: Option<u64>,
     /// How many, 100 unless told otherwise, at most 10000
     #[arg(long, value_name = "N",
@@ -106,11 +108,16 @@ pub(super) async fn run(
 
 async fn list(args: ListArgs, context: &mut Context<'_>) -> Result<(), CommandError> {
     let request = Request::SignalsList(SignalsQuery {
-        session: args.session,
+        session: args.session.clone(),
         after: args.after,
         limit: args.limit,
     });
     let signals = context.client.ask(request, answer!(Signals)).await?;
+    if signals.signals.is_empty()
+        && let Some(session) = &args.session
+    {
+        suggest::unknown_session(context, session).await;
+    }
     context.output.answer(&signals, list_page)
 }
 

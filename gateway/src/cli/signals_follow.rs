@@ -13,6 +13,7 @@ use tokio::io::Interest;
 use tokio::net::unix::pipe;
 
 use super::Context;
+use super::args::parse_sequence;
 use super::client::answer;
 use super::session_pages::actor_name;
 
@@ -23,7 +24,7 @@ pub(super) struct FollowArgs {
     #[arg(long, value_name = "KEY")]
     session: Option<SessionKey>,
     /// From this sequence on; else from now on
-    #[arg(long, value_name = "SEQUENCE")]
+    #[arg(long, value_name = "SEQUENCE", value_parser = parse_sequence)]
     after: Option<u64>,
 }
 

@@ -44,6 +44,7 @@ fn head(status: &Status) -> String {
     format!(
         "gateway   {}, process {}, since {} UTC\n\
          listens   {}\n\
+         http      {}\n\
          state     {}\n\
          database  {}\n\
          shows     a certificate until {} UTC; its authority until {} UTC\n\
@@ -52,6 +53,7 @@ fn head(status: &Status) -> String {
         gateway.pid,
         utc(gateway.started_at),
         gateway.listen,
+        gateway.http.as_deref().unwrap_or("off"),
         gateway.state_dir,
         gateway.database,
         utc(gateway.server_certificate_not_after),

@@ -1,11 +1,14 @@
 //! What to say when a name does not exist: the nearest one, and what there is. It takes a
 //! second request, so it is made only then, and its own failure changes nothing.
 
-use tidings_node::cli::nearest;
+use tidings_node::cli::{Note, nearest};
+use tidings_protocol::SessionKey;
 use tidings_protocol::session_api::{
     Adopt, ApiError, CatalogList, ErrorType, MAX_SESSIONS_PER_PAGE, Request, SessionsList,
+    StatusQuery,
 };
 
+use super::Context;
 use super::client::{Client, answer};
 
 /// Completes an error about a session key.
@@ -39,6 +42,48 @@ pub(super) async fn session_hint(client: &mut Client, given: &str) -> Option<Str
         total,
         "tidings sessions list",
     ))
+}
+
+/// A session was asked about and the answer is empty, which stays the answer. Where there is no
+/// such session, says so, and which was perhaps meant.
+pub(super) async fn unknown_session(context: &mut Context<'_>, key: &SessionKey) {
+    let client = &mut context.client;
+    if !exists(client, key).await {
+        let hint = session_hint(client, key.as_str()).await;
+        context.note(Some(unknown("session", key.as_str(), hint)));
+    }
+}
+
+/// False where the gateway says that there is no such session.
+pub(super) async fn exists(client: &mut Client, key: &SessionKey) -> bool {
+    let request = Request::SessionStatus(StatusQuery {
+        session_key: key.clone(),
+        agent: None,
+        changes_since: None,
+        reader: None,
+    });
+    let asked = client.ask(request, answer!(SessionStatus)).await;
+    !asked.is_err_and(|error| error.error_type == ErrorType::NotFound)
+}
+
+/// The same of an agent.
+pub(super) async fn unknown_agent(context: &mut Context<'_>, given: &str) {
+    let agents = Request::AgentsList {};
+    let Ok(found) = context.client.ask(agents, answer!(AgentsList)).await else {
+        return;
+    };
+    let names = found.agents.iter().map(|row| row.agent_id.as_str());
+    let names: Vec<&str> = names.collect();
+    if !names.contains(&given) {
+        let list = "tidings agents list";
+        let hint = nearest::hint(given, "agents", &names, names.len(), list);
+        context.note(Some(unknown("agent", given, Some(hint))));
+    }
+}
+
+fn unknown(what: &str, name: &str, hint: Option<String>) -> Note {
+    let hint = hint.map(|hint| format!(": {hint}")).unwrap_or_default();
+    Note::Warning(format!("there is no {what} {name}{hint}"))
 }
 
 /// Completes an error about a host.

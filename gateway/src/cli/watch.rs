@@ -73,10 +73,15 @@ pub(super) async fn run(
         }
         WatchCommand::List(args) => {
             let request = Request::WatchList(WatchFilter {
-                watcher: args.watcher,
-                target: args.target,
+                watcher: args.watcher.clone(),
+                target: args.target.clone(),
             });
             let watches = context.client.ask(request, answer!(WatchList)).await?;
+            if watches.watches.is_empty() {
+                for key in args.watcher.iter().chain(&args.target) {
+                    suggest::unknown_session(context, key).await;
+                }
+            }
             context.output.answer(&watches, list_page)
         }
     }

@@ -14,10 +14,13 @@ use toml::{Table, Value};
 
 use super::legacy;
 use super::schema::Config;
+use super::values::Switch;
 use crate::state::AgentId;
 
 /// A configuration file larger than this is none.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
+const NO_KEY: &str = "a certificate without its key: http.tlsKey";
+const NO_CERTIFICATE: &str = "a key without its certificate: http.tlsCert";
 /// The beginning of every environment variable that sets a value.
 const ENVIRONMENT_PREFIX: &str = "TIDINGS__";
 
@@ -220,9 +223,37 @@ impl Configuration {
                 upkeep.prune_after.0.is_zero(),
             ),
         ];
-        match nothing_left.iter().find(|(_, is_zero)| *is_zero) {
-            Some((key, _)) => Err(self.wrong(key, &"0 would leave nothing")),
-            None => Ok(()),
+        if let Some((key, _)) = nothing_left.iter().find(|(_, is_zero)| *is_zero) {
+            return Err(self.wrong(key, &"0 would leave nothing"));
+        }
+        self.check_doors()
+    }
+
+    /// What stands in a configuration means the same wherever the gateway is started.
+    fn check_doors(&self) -> Result<(), ConfigError> {
+        let Config { http, wake, .. } = &self.config;
+        for (key, path) in [
+            ("http.tlsCert", &http.tls_cert),
+            ("http.tlsKey", &http.tls_key),
+            ("wake.command", &wake.command),
+        ] {
+            if let Switch::On(path) = path
+                && !path.is_absolute()
+            {
+                return Err(self.wrong(key, &"this path is not absolute"));
+            }
+        }
+        let is_name = |host: &String| {
+            let known = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-');
+            !host.is_empty() && host.chars().all(known)
+        };
+        if !http.hosts.iter().all(is_name) {
+            return Err(self.wrong("http.hosts", &"a host is a name without port or path"));
+        }
+        match (&http.tls_cert, &http.tls_key) {
+            (Switch::On(_), Switch::Off) => Err(self.wrong("http.tlsCert", &NO_KEY)),
+            (Switch::Off, Switch::On(_)) => Err(self.wrong("http.tlsKey", &NO_CERTIFICATE)),
+            _ => Ok(()),
         }
     }
 
@@ -392,6 +423,9 @@ mod tests {
             [
                 "cron.runLog.keepLines 2000",
                 "cron.sessionRetention \"1d\"",
+                "http.hosts []",
+                "http.tlsCert false",
+                "http.tlsKey false",
                 "session.dmScope \"main\"",
                 "session.mainKey \"main\"",
                 "session.maintenance.highWaterBytes \"80%\"",
@@ -408,6 +442,7 @@ mod tests {
                 "session.writeLock.acquireTimeoutMs 60000",
                 "session.writeLock.maxHoldMs 300000",
                 "session.writeLock.staleMs 1800000",
+                "wake.command false",
             ]
         );
     }
@@ -544,6 +579,26 @@ mod tests {
             (
                 "session.maintenance.maxEntries = 0\n",
                 "session.maintenance.maxEntries: 0 would leave nothing",
+                "take the line out",
+            ),
+            (
+                "wake.command = \"wake.sh\"\n",
+                "wake.command: this path is not absolute",
+                "take the line out",
+            ),
+            (
+                "http.hosts = [\"tidings.example:7431\"]\n",
+                "http.hosts: a host is a name without port or path",
+                "take the line out",
+            ),
+            (
+                "http.tlsCert = \"/x.pem\"\n",
+                "http.tlsCert: a certificate without its key: http.tlsKey",
+                "take the line out",
+            ),
+            (
+                "http.tlsKey = \"/x.pem\"\n",
+                "http.tlsKey: a key without its certificate: http.tlsCert",
                 "take the line out",
             ),
             (

@@ -1,6 +1,7 @@
 //! Values with units, as people write them.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -105,6 +106,12 @@ impl Zero for Age {
 impl Zero for Size {
     fn is_zero(&self) -> bool {
         self.0 == 0
+    }
+}
+
+impl Zero for PathBuf {
+    fn is_zero(&self) -> bool {
+        self.as_os_str().is_empty()
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use tidings_node::connection::REQUEST_DEADLINE;
 use tidings_protocol::session_api::{
     Adopt, Adopted, ApiError, CatalogList, CatalogThread, CatalogThreads, ErrorType, HostError,
 };
@@ -17,6 +16,12 @@ use crate::state::{NewAdoption, NodeRecord, NodeStanding};
 
 /// The most threads listed of one node: beyond that nobody reads a list.
 const MAX_THREADS_PER_NODE: usize = 20_000;
+/// The most threads in one list, in equal parts from each node: some tens of megabytes.
+const MAX_THREADS: usize = 100_000;
+/// How long the list of one node may take; who asked waits a little longer for the whole.
+const LISTING_DEADLINE: Duration = Duration::from_secs(45);
+/// How long a page of it may take: for the first, a node looks through its directories.
+const PAGE_DEADLINE: Duration = Duration::from_secs(20);
 /// How long a node may take to read a thread to its end: a long transcript has gigabytes.
 const OPEN_DEADLINE: Duration = Duration::from_mins(2);
 
@@ -26,12 +31,14 @@ impl Service {
             Some(name) => vec![self.node_named(name).await?],
             None => self.active_nodes().await?,
         };
+        let most = (MAX_THREADS / nodes.len().max(1)).clamp(1, MAX_THREADS_PER_NODE);
         let mut asking = JoinSet::new();
         for node in nodes {
             let (service, list) = (self.clone(), list.clone());
             asking.spawn(async move {
-                let threads = service.threads_of(&node, &list).await;
-                (node, threads)
+                let mut threads = Vec::new();
+                let whole = service.threads_of(&node, &list, most, &mut threads).await;
+                (node, threads, whole)
             });
         }
         let mut answer = CatalogThreads {
@@ -39,16 +46,16 @@ impl Service {
             errors: Vec::new(),
         };
         while let Some(asked) = asking.join_next().await {
-            let (node, threads) = asked.map_err(|error| {
+            let (node, mut threads, whole) = asked.map_err(|error| {
                 ApiError::new(ErrorType::Internal, format!("a look-up failed: {error}"))
             })?;
-            match threads {
-                Ok(mut threads) => answer.threads.append(&mut threads),
-                Err(error) => answer.errors.push(HostError {
+            answer.threads.append(&mut threads);
+            if let Err(error) = whole {
+                answer.errors.push(HostError {
                     host: node.host,
                     node: node.host_name,
                     message: error.message,
-                }),
+                });
             }
         }
         answer
@@ -58,32 +65,45 @@ impl Service {
         Ok(answer)
     }
 
+    /// Takes over the newest threads of a node, page by page, at most so many. An error says why
+    /// they are not all of them.
     async fn threads_of(
         &self,
         node: &NodeRecord,
         list: &CatalogList,
-    ) -> Result<Vec<CatalogThread>, ApiError> {
-        let mut threads = Vec::new();
+        most: usize,
+        threads: &mut Vec<CatalogThread>,
+    ) -> Result<(), ApiError> {
+        let clock = &*self.nodes.clock;
+        let until = clock.monotonic() + LISTING_DEADLINE;
+        let mut listing = None;
         loop {
             let request = Message::CatalogPage(CatalogPage {
                 catalog: list.catalog,
                 offset: u32::try_from(threads.len()).unwrap_or(u32::MAX),
                 limit: MAX_CATALOG_PAGE,
                 titles: list.titles,
+                listing,
             });
+            let left = until.saturating_sub(clock.monotonic());
             let answer = self
                 .nodes
                 .presences
-                .request(&node.host, request, REQUEST_DEADLINE)
+                .request(&node.host, request, left.min(PAGE_DEADLINE))
                 .await
-                .map_err(|error| ApiError::new(ErrorType::Unavailable, error.to_string()))?;
+                .map_err(|error| match error {
+                    RequestError::TimedOut(_) => too_slow(&error, threads.len()),
+                    error => ApiError::new(ErrorType::Unavailable, error.to_string()),
+                })?;
             let Message::CatalogThreads(page) = answer else {
                 return Err(odd_answer(node, &answer));
             };
             let more = page.more && !page.threads.is_empty();
+            listing = page.listing;
             threads.extend(self.with_adoptions(node, page.threads).await?);
-            if !more || threads.len() >= MAX_THREADS_PER_NODE {
-                return Ok(threads);
+            if !more || threads.len() >= most {
+                let left_out = more || page.left_out > 0;
+                return cut(threads, most, left_out);
             }
         }
     }
@@ -155,6 +175,36 @@ impl Service {
     }
 }
 
+/// The list is at its end, or long enough. An error where something is `left_out` of it.
+fn cut<T>(threads: &mut Vec<T>, most: usize, left_out: bool) -> Result<(), ApiError> {
+    let left_out = left_out || threads.len() > most;
+    threads.truncate(most);
+    if left_out {
+        return Err(too_many(threads.len()));
+    }
+    Ok(())
+}
+
+/// There are more threads than one list shows.
+fn too_many(shown: usize) -> ApiError {
+    ApiError::new(
+        ErrorType::InvalidRequest,
+        format!(
+            "it has more threads than one list shows, and these are its newest {shown}; \
+             --catalog and --host narrow the list"
+        ),
+    )
+}
+
+/// The list was not complete in time.
+fn too_slow(error: &RequestError, shown: usize) -> ApiError {
+    let message = match shown {
+        0 => format!("{error}; --catalog narrows the list"),
+        shown => format!("{error}, and these are its newest {shown}; --catalog narrows the list"),
+    };
+    ApiError::new(ErrorType::TryLater, message)
+}
+
 /// What a node that cannot be asked means to the caller.
 pub(super) fn unreachable(node: &NodeRecord, error: RequestError) -> ApiError {
     if let RequestError::Failed(error) = error {
@@ -169,4 +219,21 @@ pub(super) fn unreachable(node: &NodeRecord, error: RequestError) -> ApiError {
 pub(super) fn odd_answer(node: &NodeRecord, answer: &Message) -> ApiError {
     let message = format!("{} answered with {}", node.host_name, answer.name());
     ApiError::new(ErrorType::Internal, message)
+}
+
+#[test]
+fn what_is_left_out_of_a_list_is_told_and_how_to_narrow_it() {
+    for (found, left_out, shown) in [(3, false, None), (3, true, Some(3)), (5, false, Some(4))] {
+        let mut threads = vec![(); found];
+        let error = cut(&mut threads, 4, left_out).err();
+        assert_eq!(threads.len(), found.min(4));
+        let message = error.map(|error| error.message);
+        assert_eq!(message.is_some(), shown.is_some(), "{found} {left_out}");
+        let newest = shown.map(|shown: usize| format!("its newest {shown}; --catalog and --host"));
+        assert!(
+            message
+                .unwrap_or_default()
+                .contains(&newest.unwrap_or_default())
+        );
+    }
 }

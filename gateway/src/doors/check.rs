@@ -7,7 +7,7 @@ use tidings_protocol::session_api::{
 };
 use tidings_protocol::{Host, HostName};
 
-use super::Service;
+use super::{Service, http};
 use crate::nodes::expiry;
 use crate::state::{Health, StateError};
 
@@ -35,8 +35,13 @@ impl Service {
             links: self.links().await?,
             certificates: expiry::in_use(&self.nodes).await?,
         };
+        let http = self.info.config.borrow().http.clone();
+        let mut findings = findings(looked);
+        findings.extend(http::findings(&http, self.nodes.clock.now()));
+        findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
         Ok(Findings {
-            findings: findings(looked),
+            findings,
+            http: self.info.http.clone(),
         })
     }
 }
@@ -65,15 +70,15 @@ fn of_database(health: &Health, integrity: Result<Vec<String>, StateError>) -> V
             format!("the gateway reads only: {why}"),
             "free some space; the gateway goes on by itself",
         )],
-        Health::Failed(why) => vec![error(
-            why.to_string(),
-            "check the disk, then start the gateway again: it recovers by itself",
-        )],
+        Health::Failed(why) => vec![error(why.to_string(), why.way_out())],
     };
     match integrity {
         Ok(lines) => {
             let damaged = |line| error(format!("the database is damaged: {line}"), RESTORE);
             found.extend(lines.into_iter().map(damaged));
+        }
+        Err(why @ StateError::Replaced { .. }) => {
+            found.push(error(why.to_string(), why.way_out()));
         }
         Err(why) => found.push(error(
             format!("the database cannot be checked: {why}"),

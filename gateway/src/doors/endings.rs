@@ -15,6 +15,7 @@ impl Service {
     ) -> Result<SessionResetDone, ApiError> {
         let address = self.speaker(session)?;
         let reset = self.nodes.state.reset_session(address.clone()).await?;
+        self.put_away().await;
         let unknown = || StateError::UnknownSession(address.to_string());
         Ok(SessionResetDone {
             session_key: address.key().clone(),
@@ -31,6 +32,7 @@ impl Service {
         if !self.nodes.state.delete_session(address.clone()).await? {
             return Err(StateError::UnknownSession(address.to_string()).into());
         }
+        self.put_away().await;
         Ok(SessionDeleted {
             session_key: address.key().clone(),
             agent_id: address.agent().to_string(),
@@ -51,6 +53,7 @@ impl Service {
                 format!("there is no agent {agent}"),
             ));
         }
+        self.stores().agent_leaves(&agent).await?;
         Ok(AgentDeleted {
             agent_id: agent.to_string(),
             sessions,

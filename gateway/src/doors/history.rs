@@ -1,10 +1,9 @@
 //! The newest part of a session's conversation, for somebody who asks for text.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use tidings_node::history::page_of;
-use tidings_node::tail::TailError;
+use tidings_node::private_files::FileError;
 use tidings_protocol::session_api::{
     ApiError, ErrorType, History, HistoryItems, MAX_HISTORY_ITEMS, SessionsHistory,
 };
@@ -14,7 +13,9 @@ use tidings_protocol::{Catalog, Host, ThreadId};
 
 use super::Service;
 use super::catalog::{odd_answer, unreachable};
-use crate::sessions::names::sessions_dir;
+use crate::sessions::artefacts::{Named, transcript_name};
+use crate::sessions::names::{sessions_dir, topic_of};
+use crate::sessions::transcript::view;
 use crate::state::{SessionAddress, StatusRead};
 
 /// How long a node may take to find a transcript and read its end.
@@ -61,7 +62,11 @@ impl Service {
             self.upstream_history(&standing.host, page).await?
         } else {
             let (path, thread) = self.own_transcript(&session).await?;
-            read_own(path, page(Catalog::Openclaw, thread)).await?
+            let files = self.stores().files;
+            let page = page(Catalog::Openclaw, thread);
+            view::page(&files, &self.indexes, &path, page)
+                .await
+                .map_err(|error| unreadable(&error))?
         };
         Ok(History {
             session_key: session.key().clone(),
@@ -95,66 +100,27 @@ impl Service {
         session: &SessionAddress,
     ) -> Result<(PathBuf, ThreadId), ApiError> {
         let transcript = self.nodes.state.transcript_of(session.clone()).await?;
-        let name = match transcript.session_file {
-            Some(file) => file,
-            None => format!("{}.jsonl", transcript.session_id),
+        let dir = sessions_dir(&self.info.state_dir, session.agent());
+        // An entry can be edited by hand: only a file in the agent's directory is read.
+        let named = Named {
+            session_id: &transcript.session_id,
+            topic: topic_of(session.key()),
+            file: transcript.session_file.as_deref(),
         };
+        let name = transcript_name(&dir, named);
         let thread = ThreadId::parse(&transcript.session_id);
-        let (true, Ok(thread)) = (is_plain_name(&name), thread) else {
+        let (Some(name), Ok(thread)) = (name, thread) else {
             return Err(ApiError::new(
                 ErrorType::InvalidData,
                 format!("the entry of {session} names no transcript in its agent's directory"),
             )
             .with_hint("mend sessionFile or sessionId in sessions.json"));
         };
-        let dir = sessions_dir(&self.info.state_dir, session.agent());
         Ok((dir.join(name), thread))
     }
 }
 
-/// An entry can be edited by hand: only a file beside it is read.
-fn is_plain_name(name: &str) -> bool {
-    let mut parts = Path::new(name).components();
-    matches!(
-        (parts.next(), parts.next()),
-        (Some(Component::Normal(_)), None)
-    )
-}
-
-/// The history of a transcript of ours; nothing where nothing was said yet.
-async fn read_own(path: PathBuf, page: HistoryPage) -> Result<HistoryItems, ApiError> {
-    let read = tokio::task::spawn_blocking(move || match page_of(&path, &page) {
-        Err(TailError::Missing { .. }) => Ok(HistoryItems::default()),
-        other => other,
-    });
-    let read = read.await.map_err(|error| {
-        ApiError::new(
-            ErrorType::Internal,
-            format!("the transcript was not read: {error}"),
-        )
-    })?;
-    read.map_err(|error| {
-        ApiError::new(ErrorType::InvalidData, error.to_string())
-            .with_hint("only regular files are read")
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_transcript_is_a_file_beside_its_entry() {
-        for (name, is_plain) in [
-            ("0a1b.jsonl", true),
-            ("", false),
-            ("..", false),
-            (".", false),
-            ("../x.jsonl", false),
-            ("/etc/passwd", false),
-            ("a/b.jsonl", false),
-        ] {
-            assert_eq!(is_plain_name(name), is_plain, "{name}");
-        }
-    }
+fn unreadable(error: &FileError) -> ApiError {
+    ApiError::new(ErrorType::InvalidData, error.to_string())
+        .with_hint("only regular files are read")
 }

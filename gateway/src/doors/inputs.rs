@@ -8,6 +8,7 @@ use tidings_protocol::{Actor, SessionKey};
 
 use super::Service;
 use super::origin::named;
+use super::store::Coming;
 use crate::awareness::actor::Provenance;
 use crate::state::{Compaction, GoalChange, NewInput};
 
@@ -27,6 +28,13 @@ impl Service {
             occurred_at: message.occurred_at,
             dedupe_key: message.dedupe_key,
         };
+        if input.provenance != Provenance::InternalSystem {
+            let coming = Coming {
+                dedupe_key: input.dedupe_key.as_deref(),
+                ..Coming::default()
+            };
+            self.before_message(&input.session, coming).await;
+        }
         Ok(self.nodes.state.record_input(input).await?)
     }
 

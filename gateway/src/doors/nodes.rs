@@ -55,6 +55,7 @@ impl Service {
         let waiting = self.nodes.approvals.waiting().into_iter().map(waiting_node);
         Ok(Nodes {
             nodes: nodes.chain(waiting).collect(),
+            invitations: self.nodes.state.open_invitations().await?,
         })
     }
 

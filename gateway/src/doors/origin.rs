@@ -1,7 +1,7 @@
 //! Where a call comes from, and what that permits: the one authorisation point.
 
 use tidings_protocol::session_api::{
-    Adopt, ApiError, Caller, ErrorType, Privilege, Request, Speaker,
+    Adopt, ApiError, Caller, ErrorType, Privilege, Request, Speaker, TokenScope,
 };
 
 use tidings_protocol::{Host, SessionKey};
@@ -14,6 +14,8 @@ use crate::state::{NodeRecord, NodeStanding, SessionAddress};
 pub(super) enum Origin {
     /// The gateway's own socket: whoever can open it runs the gateway.
     Operator,
+    /// Whoever shows an API token: an operator's, within its scope.
+    Token(TokenScope),
     /// A program on a machine.
     Program {
         /// The machine, as its connection proves.
@@ -35,6 +37,11 @@ impl Origin {
             },
         }
     }
+
+    /// True for a program, which speaks as the session of its conversation.
+    pub(super) fn is_program(&self) -> bool {
+        matches!(self, Self::Program { .. })
+    }
 }
 
 impl Service {
@@ -44,8 +51,11 @@ impl Service {
         origin: &Origin,
         mut request: Request,
     ) -> Result<Request, ApiError> {
-        let Origin::Program { host, caller } = origin else {
-            return Ok(request);
+        let (host, caller) = match origin {
+            Origin::Operator => return Ok(request),
+            Origin::Token(scope) if *scope >= request.scope() => return Ok(request),
+            Origin::Token(scope) => return Err(beyond_scope(*scope, request.scope())),
+            Origin::Program { host, caller } => (host, caller),
         };
         if request.privilege() == Privilege::Operator {
             return Err(for_the_operator());
@@ -167,6 +177,14 @@ fn for_the_operator() -> ApiError {
     .with_hint("ask at the gateway's own socket, as its operator")
 }
 
+fn beyond_scope(given: TokenScope, needed: TokenScope) -> ApiError {
+    ApiError::new(
+        ErrorType::NotPermitted,
+        format!("this takes a token of scope {needed}, and this one has {given}"),
+    )
+    .with_hint(format!("tidings token create NAME --scope {needed}"))
+}
+
 fn names_a_session() -> ApiError {
     ApiError::new(
         ErrorType::NotPermitted,
@@ -176,7 +194,7 @@ fn names_a_session() -> ApiError {
     .with_hint("leave the session key out, and introduce the caller (catalog and thread)")
 }
 
-fn nobody_calls() -> ApiError {
+pub(super) fn nobody_calls() -> ApiError {
     ApiError::new(
         ErrorType::NotPermitted,
         "nobody said which conversation makes this request",

@@ -73,14 +73,20 @@ impl Service {
         Ok(node)
     }
 
-    /// Tells a machine that waits no.
+    /// Tells a machine that waits no, or withdraws the join links of that name.
     pub(super) async fn nodes_reject(
         &self,
         reject: PairingRef,
     ) -> Result<PairingRejected, ApiError> {
-        let candidate = self.candidate(&reject.request)?;
+        let candidate = match self.candidate(&reject.request) {
+            Ok(candidate) => candidate,
+            Err(error) => return self.withdraw(reject.request, error).await,
+        };
         let id = candidate.request.id.to_string();
-        let recorded = self.nodes.state.audit(AuditAction::Reject, id, None);
+        let recorded = self
+            .nodes
+            .state
+            .audit(AuditAction::Reject, id.clone(), None);
         recorded.await?;
         let refused = refusal(
             RefusalCode::Rejected,
@@ -93,8 +99,21 @@ impl Service {
             .settle(candidate.ticket, Verdict::Refused(refused));
         Ok(PairingRejected {
             rejected,
-            id: candidate.request.id,
+            id,
             machine_name: candidate.request.machine_name,
+        })
+    }
+
+    /// Withdraws the join links that are meant; without any, the error about the request stands.
+    async fn withdraw(&self, name: String, error: ApiError) -> Result<PairingRejected, ApiError> {
+        let withdrawn = self.nodes.state.withdraw_invitations(name).await?;
+        let first = withdrawn.into_iter().next().ok_or(error)?;
+        tracing::info!(id = first.id, "a join link was withdrawn");
+        let name = first.name.map(|name| name.to_string());
+        Ok(PairingRejected {
+            rejected: true,
+            machine_name: name.unwrap_or_else(|| first.id.clone()),
+            id: first.id,
         })
     }
 

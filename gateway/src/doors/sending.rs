@@ -6,16 +6,27 @@ use tidings_protocol::session_api::{
 
 use super::Service;
 use super::origin::named;
+use super::store::Coming;
 use crate::state::{FinishedRun, NewChild, NewMessage, Watching};
 
 impl Service {
     pub(super) async fn sessions_send(&self, send: SessionsSend) -> Result<Sent, ApiError> {
         let agent = send.agent.as_deref();
         let target = self.address(send.session_key, agent)?;
+        self.adopt_named(&target).await?;
         let sender = match send.sender {
             Some(sender) => Some(self.address(sender, agent)?),
             None => None,
         };
+        let expected = send.expected_session_id.as_deref();
+        let coming = Coming {
+            expected,
+            // Only a person comes back to what is shown; a session's message is for whatever
+            // conversation stands.
+            resumed: expected.filter(|_| sender.is_none()),
+            dedupe_key: None,
+        };
+        self.before_message(&target, coming).await;
         let message = NewMessage {
             target: target.clone(),
             sender,

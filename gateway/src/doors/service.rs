@@ -13,7 +13,9 @@ use super::origin::Origin;
 use super::scope;
 use crate::config::Config;
 use crate::nodes::{NodeContext, SessionInterface};
+use crate::sessions::transcript::cache::Indexes;
 use crate::state::{AgentId, AgentIdError, SessionAddress, SessionMark};
+use crate::wake_command::CommandFigures;
 
 /// What the gateway says about its own process.
 #[derive(Debug, Clone)]
@@ -22,10 +24,14 @@ pub struct GatewayInfo {
     pub state_dir: PathBuf,
     /// Where nodes connect.
     pub listen: SocketAddr,
+    /// Where HTTP is answered, as the beginning of an address; nothing where it is off.
+    pub http: Option<String>,
     /// When it started.
     pub started_at: EpochMs,
     /// The configuration in force.
     pub config: watch::Receiver<Arc<Config>>,
+    /// How runs of `wake.command` ended.
+    pub wake_commands: Arc<CommandFigures>,
 }
 
 /// Answers requests, whichever door they came by.
@@ -33,6 +39,8 @@ pub struct GatewayInfo {
 pub struct Service {
     pub(super) nodes: Arc<NodeContext>,
     pub(super) info: Arc<GatewayInfo>,
+    // Of transcripts whose older pages are read.
+    pub(super) indexes: Indexes,
 }
 
 impl Service {
@@ -42,10 +50,15 @@ impl Service {
         Self {
             nodes,
             info: Arc::new(info),
+            indexes: Indexes::default(),
         }
     }
 
-    async fn reply(&self, origin: &Origin, request: Request) -> Result<Reply, ApiError> {
+    #[expect(
+        clippy::too_many_lines,
+        reason = "a table: one row for each request, and whoever looks for one finds it here"
+    )]
+    pub(super) async fn reply(&self, origin: &Origin, request: Request) -> Result<Reply, ApiError> {
         Ok(match self.authorise(origin, request).await? {
             Request::Status {} => Reply::Status(Box::new(self.status().await?)),
             Request::NodesInvite(invite) => Reply::NodesInvite(self.nodes_invite(invite).await?),
@@ -62,6 +75,9 @@ impl Service {
             Request::CertRenew(renew) => Reply::CertIssued(Box::new(self.cert_renew(renew).await?)),
             Request::CertRevoke(named) => Reply::CertRevoked(self.cert_revoke(named).await?),
             Request::CertInspect(named) => Reply::CertInspect(self.cert_inspect(named).await?),
+            Request::TokenCreate(create) => Reply::TokenCreate(self.token_create(create).await?),
+            Request::TokenList {} => Reply::TokenList(self.token_list().await?),
+            Request::TokenRevoke(named) => Reply::TokenRevoke(self.token_revoke(named).await?),
             Request::CatalogList(list) => Reply::CatalogList(self.catalog_list(list).await?),
             Request::Adopt(adopt) => Reply::Adopt(self.adopt(adopt).await?),
             Request::SessionsList(list) => {
@@ -112,6 +128,7 @@ impl Service {
                 Reply::SessionsCleanup(self.sessions_cleanup(cleanup).await?)
             }
             Request::CronRunBegin(begin) => Reply::CronRunBegin(self.cron_run_begin(begin).await?),
+            Request::CronRunsList(list) => Reply::CronRunsList(self.cron_runs_list(list).await?),
             Request::WatchAdd(pair) => Reply::WatchAdd(self.watch_add(pair).await?),
             Request::WatchRemove(pair) => Reply::WatchRemove(self.watch_remove(pair).await?),
             Request::WatchList(filter) => Reply::WatchList(self.nodes.state.watches(filter).await?),
@@ -121,6 +138,7 @@ impl Service {
             Request::TurnConfirm(lease) => Reply::TurnSettled(self.turn_confirm(&lease).await?),
             Request::TurnRelease(lease) => Reply::TurnSettled(self.turn_release(&lease).await?),
             Request::TurnEnd(session) => Reply::TurnEnd(self.turn_end(session).await?),
+            Request::HookEvent(event) => Reply::HookEvent(self.hook_event(origin, event).await?),
             Request::SignalsList(query) => Reply::Signals(self.signals_list(query).await?),
             Request::SignalsWhy { sequence } => {
                 Reply::SignalsWhy(self.nodes.state.signal_why(sequence).await?)
@@ -199,7 +217,7 @@ impl Service {
             Request::NodesListen {} => self.nodes_listen(replies).await,
             Request::WakesFollow {} => {
                 let watchers = match origin {
-                    Origin::Operator => None,
+                    Origin::Operator | Origin::Token(_) => None,
                     program @ Origin::Program { .. } => Some(self.sessions_of(program).await?),
                 };
                 self.wakes_follow(watchers.as_deref(), replies).await
@@ -212,7 +230,7 @@ impl Service {
     }
 
     /// The replies to a request, until the receiver is dropped.
-    fn replies_to(&self, origin: Origin, request: Request) -> mpsc::Receiver<Reply> {
+    pub(super) fn replies_to(&self, origin: Origin, request: Request) -> mpsc::Receiver<Reply> {
         let (replies, receiver) = mpsc::channel(1);
         let service = self.clone();
         tokio::spawn(async move {

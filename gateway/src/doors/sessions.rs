@@ -28,6 +28,8 @@ impl Service {
         let page = SessionsPage {
             visible,
             agent,
+            kind: list.kind,
+            main_key: self.info.config.borrow().session.main_key.to_lowercase(),
             host,
             updated_since: list.active_minutes.map(since),
             shelf: if list.archived {
@@ -100,6 +102,7 @@ impl Service {
     pub(super) async fn watch_add(&self, pair: WatchPair) -> Result<Watched, ApiError> {
         let target = self.address(pair.target, pair.target_agent.as_deref())?;
         let watcher = self.watcher(named(pair.watcher)?);
+        self.adopt_named(&target).await?;
         Ok(self.nodes.state.watch_add(watcher, target).await?)
     }
 

@@ -28,6 +28,7 @@ impl Service {
                 pid: std::process::id(),
                 state_dir: self.info.state_dir.display().to_string(),
                 listen: self.info.listen.to_string(),
+                http: self.info.http.clone(),
                 started_at: self.info.started_at,
                 database: database.to_owned(),
                 warnings,

@@ -11,12 +11,7 @@ use crate::state::{self, QueuedMessage, SessionAddress, TurnToken};
 impl Service {
     pub(super) async fn turn_begin(&self, speaker: SpeakerRef) -> Result<TurnBegun, ApiError> {
         let speaker = self.speaker(speaker)?;
-        let begun = self.nodes.state.turn_begin(speaker).await?;
-        Ok(TurnBegun {
-            token: begun.token.map(|token| token.to_string()),
-            notices: begun.notices,
-            messages: begun.messages.into_iter().map(message).collect(),
-        })
+        Ok(taken(self.nodes.state.turn_begin(speaker).await?))
     }
 
     pub(super) async fn turn_confirm(&self, lease: &LeaseRef) -> Result<TurnSettled, ApiError> {
@@ -46,6 +41,15 @@ fn token(lease: &LeaseRef) -> Result<TurnToken, ApiError> {
         ApiError::new(ErrorType::InvalidRequest, "this is no token of a turn")
             .with_hint("give the token that turn_begin answered, as it was")
     })
+}
+
+/// What a turn took, as the doors answer it.
+pub(super) fn taken(begun: state::TurnBegun) -> TurnBegun {
+    TurnBegun {
+        token: begun.token.map(|token| token.to_string()),
+        notices: begun.notices,
+        messages: begun.messages.into_iter().map(message).collect(),
+    }
 }
 
 fn message(message: QueuedMessage) -> TurnMessage {

@@ -39,7 +39,7 @@ impl Service {
         request: &Request,
     ) -> Result<(), ApiError> {
         let visibility = self.visibility();
-        if visibility == Visibility::All || *origin == Origin::Operator {
+        if visibility == Visibility::All || !origin.is_program() {
             return Ok(());
         }
         match request.reach() {
@@ -64,7 +64,7 @@ impl Service {
         origin: &Origin,
     ) -> Result<Option<VisibleSessions>, ApiError> {
         let visibility = self.visibility();
-        if visibility == Visibility::All || *origin == Origin::Operator {
+        if visibility == Visibility::All || !origin.is_program() {
             return Ok(None);
         }
         let own = self.own_sessions(origin).await?;

@@ -24,7 +24,7 @@ impl Service {
 
 /// Sends those of the wakes that `is_theirs`, until the state closes or nobody reads them.
 /// Whoever reads too slowly to hear of each wake is told what is available then.
-async fn send_wakes(
+pub(crate) async fn send_wakes(
     state: &State,
     is_theirs: impl Fn(&Wake) -> bool,
     replies: &mpsc::Sender<Reply>,

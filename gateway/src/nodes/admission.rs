@@ -92,12 +92,14 @@ fn known(found: Result<Option<NodeRecord>, StateError>) -> Result<NodeRecord, Re
         Ok(Some(_)) => Err(refusal(
             RefusalCode::Revoked,
             "this node has been turned away by the gateway's operator",
-            "with a new join link: tidings-node leave, then tidings-node join LINK",
+            "ask there for a new join link (tidings nodes invite); here, with the agent stopped: \
+             tidings-node leave, then tidings-node join LINK",
         )),
         Ok(None) => Err(refusal(
             RefusalCode::UnknownNode,
             "this node is not known to this gateway",
-            "join again with a fresh link: tidings nodes invite",
+            "ask there for a new join link (tidings nodes invite); here, with the agent stopped: \
+             tidings-node leave, then tidings-node join LINK",
         )),
         Err(error) => Err(unreadable(&error)),
     }

@@ -69,9 +69,11 @@ pub(crate) fn own(context: &NodeContext) -> Vec<CertificateRow> {
 }
 
 fn of_node(record: CertificateRecord, now: EpochMs) -> CertificateRow {
-    let state = match record.revoked_at {
-        Some(_) => CertificateState::Revoked,
-        None => CertificateState::at(record.not_before, record.not_after, now),
+    let is_turned_away = record.revoked_at.is_some() || record.standing != NodeStanding::Active;
+    let state = if is_turned_away {
+        CertificateState::Revoked
+    } else {
+        CertificateState::at(record.not_before, record.not_after, now)
     };
     CertificateRow {
         kind: CertificateKind::Node,
@@ -149,6 +151,18 @@ mod tests {
             .into_iter()
             .map(|record| of_node(record, now))
             .collect()
+    }
+
+    #[test]
+    fn no_certificate_of_a_node_that_is_turned_away_is_called_valid() {
+        for standing in [NodeStanding::Revoked, NodeStanding::Removed] {
+            let record = CertificateRecord {
+                standing,
+                ..record("ada", "01")
+            };
+            assert_eq!(of_node(record, 100).state, CertificateState::Revoked);
+        }
+        assert_eq!(rows(100)[0].state, CertificateState::Valid);
     }
 
     fn serials(rows: &[CertificateRow]) -> Vec<&str> {

@@ -2,6 +2,8 @@
 
 use std::path::{Component, Path};
 
+use tidings_protocol::SessionKey;
+
 use super::names;
 use crate::state::Entry;
 
@@ -31,6 +33,8 @@ pub enum Kind {
     DeletedArchive,
     /// The lock of a transcript.
     Lock,
+    /// What a process that ended early left of a lock or a copy it was about to put in place.
+    Draft,
 }
 
 const TOPIC: &str = "-topic-";
@@ -40,6 +44,9 @@ const TOPIC: &str = "-topic-";
 pub fn classify(name: &str) -> Artefact<'_> {
     if name.starts_with(names::STORE) {
         return Artefact::Ours;
+    }
+    if let Some(draft) = draft(name) {
+        return draft;
     }
     let archived = [
         (".jsonl.reset.", Kind::ResetArchive),
@@ -65,6 +72,16 @@ pub fn classify(name: &str) -> Artefact<'_> {
     }
 }
 
+fn draft(name: &str) -> Option<Artefact<'_>> {
+    if let Some((id, _)) = name.split_once(".jsonl.lock.") {
+        return Some(of(Kind::Draft, id));
+    }
+    match classify(name.strip_suffix(".new")?) {
+        Artefact::Of(_, id) => Some(Artefact::Of(Kind::Draft, id)),
+        Artefact::Ours | Artefact::Foreign => None,
+    }
+}
+
 fn of(kind: Kind, id: &str) -> Artefact<'_> {
     let id = id.split_once(TOPIC).map_or(id, |(id, _)| id);
     if id.is_empty() {
@@ -74,12 +91,35 @@ fn of(kind: Kind, id: &str) -> Artefact<'_> {
     }
 }
 
-/// The name of an entry's transcript in its agent's session directory; `None` where it names
-/// a file elsewhere, which is not ours to touch.
+/// What names a transcript.
+#[derive(Debug, Clone, Copy)]
+pub struct Named<'a> {
+    /// The conversation.
+    pub session_id: &'a str,
+    /// The topic that the session's key names.
+    pub topic: Option<&'a str>,
+    /// `sessionFile`, where the entry has one.
+    pub file: Option<&'a str>,
+}
+
+impl<'a> Named<'a> {
+    /// What names the transcript of a session with this entry.
+    #[must_use]
+    pub fn by(key: &'a SessionKey, entry: &'a Entry) -> Self {
+        Self {
+            session_id: &entry.session_id,
+            topic: names::topic_of(key),
+            file: entry.session_file.as_deref(),
+        }
+    }
+}
+
+/// The name of a transcript in its agent's session directory; `None` where it is a file
+/// elsewhere, which is not ours to touch.
 #[must_use]
-pub fn transcript_name(dir: &Path, entry: &Entry) -> Option<String> {
-    let Some(file) = &entry.session_file else {
-        return Some(names::transcript(&entry.session_id, None));
+pub fn transcript_name(dir: &Path, named: Named<'_>) -> Option<String> {
+    let Some(file) = named.file else {
+        return Some(names::transcript(named.session_id, named.topic));
     };
     let path = Path::new(file);
     let relative = path.strip_prefix(dir).unwrap_or(path);
@@ -96,7 +136,7 @@ mod tests {
 
     #[test]
     fn each_file_is_known_by_its_name_and_what_is_not_is_somebody_elses() {
-        use Kind::{Checkpoint, DeletedArchive, Lock, ResetArchive, Trajectory, Transcript};
+        use Kind::{Checkpoint, DeletedArchive, Draft, Lock, ResetArchive, Trajectory, Transcript};
         for (name, expected) in [
             ("s1.jsonl", Artefact::Of(Transcript, "s1")),
             ("s1-topic-77.jsonl", Artefact::Of(Transcript, "s1")),
@@ -115,6 +155,10 @@ mod tests {
                 Artefact::Of(DeletedArchive, "s1"),
             ),
             ("s1.jsonl.lock", Artefact::Of(Lock, "s1")),
+            ("s1.jsonl.lock.0a1b", Artefact::Of(Draft, "s1")),
+            ("s1-topic-7.jsonl.new", Artefact::Of(Draft, "s1")),
+            ("s1.jsonl.reset.x.new", Artefact::Of(Draft, "s1")),
+            ("notes.new", Artefact::Foreign),
             ("sessions.json", Artefact::Ours),
             ("sessions.json.new", Artefact::Ours),
             ("sessions.json.rejected-2026", Artefact::Ours),
@@ -124,6 +168,22 @@ mod tests {
         ] {
             assert_eq!(classify(name), expected, "{name}");
         }
+    }
+
+    fn named<'a>(topic: Option<&'a str>, file: Option<&'a str>) -> Named<'a> {
+        Named {
+            session_id: "id",
+            topic,
+            file,
+        }
+    }
+
+    #[test]
+    fn the_transcript_of_a_topic_is_its_own_unless_the_entry_names_another() {
+        let dir = Path::new("/s");
+        let name = |topic, file| transcript_name(dir, named(topic, file));
+        assert_eq!(name(Some("7"), None).as_deref(), Some("id-topic-7.jsonl"));
+        assert_eq!(name(Some("7"), Some("o.jsonl")).as_deref(), Some("o.jsonl"));
     }
 
     #[test]
@@ -139,9 +199,11 @@ mod tests {
             (Some("sub/own.jsonl"), None),
             (Some(""), None),
         ] {
-            let json = serde_json::json!({"sessionId": "id", "updatedAt": 1, "sessionFile": file});
-            let entry: Entry = serde_json::from_value(json).expect("entry");
-            assert_eq!(transcript_name(dir, &entry).as_deref(), name, "{file:?}");
+            assert_eq!(
+                transcript_name(dir, named(None, file)).as_deref(),
+                name,
+                "{file:?}"
+            );
         }
     }
 }

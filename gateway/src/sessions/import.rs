@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use tidings_node::private_files::FileError;
 use tidings_protocol::EpochMs;
 
-use super::artefacts::{Artefact, Kind, classify, transcript_name};
+use super::artefacts::{Artefact, Kind, Named, classify, transcript_name};
 use super::files::Files;
 use super::merge::entry_of;
 use super::names;
@@ -164,6 +164,10 @@ fn copy_files(files: &Files, from: &Path, to: &Path, agent: &AgentId) -> Result<
                 leave_out("a lock: the program that holds it may still write");
                 continue;
             }
+            Artefact::Of(Kind::Draft, _) => {
+                leave_out("a program left it half-way");
+                continue;
+            }
             Artefact::Of(..) => {}
             Artefact::Ours => {
                 if file.name != names::STORE {
@@ -251,7 +255,7 @@ impl Converted {
         }
         let mut entry = entry_of(Value::Object(fields), source.now)?;
         if entry.session_file.is_some() {
-            entry.session_file = self.file_here(key, &entry, source);
+            entry.session_file = self.file_here(key, (&address, &entry), source);
         }
         let is_newer = |other: &Entry| other.updated_at < entry.updated_at;
         let reason = format!("a newer entry means {address} too");
@@ -265,14 +269,26 @@ impl Converted {
     }
 
     /// The transcript's name, where it is not the usual one.
-    fn file_here(&mut self, key: &str, entry: &Entry, source: &Source<'_>) -> Option<String> {
-        let name = transcript_name(source.dir, entry);
+    fn file_here(
+        &mut self,
+        key: &str,
+        (address, entry): (&SessionAddress, &Entry),
+        source: &Source<'_>,
+    ) -> Option<String> {
+        let named = Named::by(address.key(), entry);
+        let name = transcript_name(source.dir, named);
         if name.is_none() {
             let reason = "the transcript is not in the agent's session directory";
             self.leave_out(source, &format!("sessionFile of {}", shown(key)), reason);
         }
-        let usual = names::transcript(&entry.session_id, None);
-        name.filter(|name| *name != usual)
+        let usual = transcript_name(
+            source.dir,
+            Named {
+                file: None,
+                ..named
+            },
+        );
+        name.filter(|name| Some(name) != usual.as_ref())
     }
 
     fn leave_out(&mut self, source: &Source<'_>, what: &str, reason: &str) {

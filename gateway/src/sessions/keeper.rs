@@ -1,15 +1,18 @@
 //! Keeps the projections in step: after each commit, and whenever somebody else wrote one.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tidings_node::private_files::FileError;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout_at};
 
 use super::files::{Files, Seen};
+use super::maintenance::keep::put_away;
 use super::names;
 use super::projection::{Stores, Synced};
+use crate::config::Config;
 use crate::state::AgentId;
 
 /// Agents that wait for their projection; senders wait beyond it.
@@ -27,8 +30,13 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// time.
 const RETRY: Duration = Duration::from_secs(5);
 
-/// Keeps the projections of all agents, until nobody can change an entry any more.
-pub async fn keep(stores: Stores, mut changed: mpsc::Receiver<AgentId>) {
+/// Keeps the projections of all agents, until nobody can change an entry any more. The
+/// transcript of an entry that somebody took out is put away.
+pub async fn keep(
+    stores: Stores,
+    config: watch::Receiver<Arc<Config>>,
+    mut changed: mpsc::Receiver<AgentId>,
+) {
     let mut keeper = Keeper {
         stores,
         in_step: BTreeMap::new(),
@@ -55,8 +63,11 @@ pub async fn keep(stores: Stores, mut changed: mpsc::Receiver<AgentId>) {
             flow = gather(&mut changed, &mut due, COALESCE).await;
         }
         let began = Instant::now();
-        for agent in std::mem::take(&mut due) {
-            keeper.sync(agent).await;
+        if !due.is_empty() {
+            for agent in std::mem::take(&mut due) {
+                keeper.sync(agent).await;
+            }
+            put_away(&keeper.stores, &config).await;
         }
         let pause = (began.elapsed() * WORK_SHARE).min(LONGEST_PAUSE);
         if flow == Flow::Open && pause > COALESCE {

@@ -32,11 +32,18 @@ pub struct Times {
     pub updated_at: EpochMs,
 }
 
-/// Whether a conversation goes on.
+/// The end of a conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Freshness {
-    /// It does.
-    Fresh,
+pub struct End {
+    /// Why.
+    pub why: Ended,
+    /// When that was.
+    pub at: EpochMs,
+}
+
+/// Why a conversation has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
     /// The day it began on is over.
     DayOver,
     /// Nobody has spoken for too long.
@@ -101,10 +108,10 @@ fn channel(key: &SessionKey) -> Option<&str> {
     (has_chat && !is_chat(channel)).then_some(channel)
 }
 
-/// Whether a conversation goes on when somebody speaks now; what ended it first, where both
-/// did. A conversation that began in the future, by a wrong clock, goes on.
+/// What ended a conversation before somebody speaks now: what did so first, where both did;
+/// `None` where it goes on. One that began in the future, by a wrong clock, goes on.
 #[must_use]
-pub fn freshness(times: Times, now: EpochMs, policy: Policy, offset_at: OffsetAt<'_>) -> Freshness {
+pub fn end_of(times: Times, now: EpochMs, policy: Policy, offset_at: OffsetAt<'_>) -> Option<End> {
     let started = times.started_at.unwrap_or(times.updated_at);
     let last_interaction = times.last_interaction_at.unwrap_or(started);
     let day_over = policy
@@ -115,12 +122,15 @@ pub fn freshness(times: Times, now: EpochMs, policy: Policy, offset_at: OffsetAt
         .idle_minutes
         .map(|minutes| last_interaction + EpochMs::from(minutes) * MINUTE_MS)
         .filter(|end| *end < now);
-    match (day_over, idle) {
-        (None, None) => Freshness::Fresh,
-        (Some(day_over), Some(idle)) if idle < day_over => Freshness::Idle,
-        (Some(_), _) => Freshness::DayOver,
-        (None, Some(_)) => Freshness::Idle,
-    }
+    let day_over = day_over.map(|at| End {
+        why: Ended::DayOver,
+        at,
+    });
+    let idle = idle.map(|at| End {
+        why: Ended::Idle,
+        at,
+    });
+    day_over.into_iter().chain(idle).min_by_key(|end| end.at)
 }
 
 /// The first daily boundary after a time.
@@ -184,6 +194,14 @@ mod tests {
     const BEIRUT: &str = "EET-2EEST,M3.5.0/0,M10.5.0/0";
     const KOLKATA: &str = "IST-5:30";
 
+    const FRESH: Option<Ended> = None;
+    const DAY_OVER: Option<Ended> = Some(Ended::DayOver);
+    const IDLE: Option<Ended> = Some(Ended::Idle);
+
+    fn why(times: Times, now: EpochMs, policy: Policy, offset: OffsetAt<'_>) -> Option<Ended> {
+        end_of(times, now, policy, offset).map(|end| end.why)
+    }
+
     fn zone(rule: &str) -> TimeZone {
         TimeZone::posix(rule).expect("a rule")
     }
@@ -199,7 +217,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(rule: &str, hour: u8, started: &str, now: &str, expected: Freshness) {
+    fn check(rule: &str, hour: u8, started: &str, now: &str, expected: Option<Ended>) {
         let zone = zone(rule);
         let times = Times {
             started_at: Some(at(started, &zone)),
@@ -210,21 +228,20 @@ mod tests {
             idle_minutes: None,
         };
         let offset = |time| offset_at(&zone, time);
-        let found = freshness(times, at(now, &zone), policy, &offset);
+        let found = why(times, at(now, &zone), policy, &offset);
         assert_eq!(found, expected, "{rule} {hour}: {started} → {now}");
     }
 
     #[test]
     fn a_conversation_ends_with_the_day_it_began_on() {
-        use Freshness::{DayOver, Fresh};
         for (started, now, expected) in [
-            ("2026-06-10T03:59", "2026-06-10T03:59:59", Fresh),
-            ("2026-06-10T03:59", "2026-06-10T04:00", DayOver),
-            ("2026-06-10T04:00", "2026-06-11T03:59:59", Fresh),
-            ("2026-06-10T04:00", "2026-06-11T04:00", DayOver),
-            ("2026-06-10T23:00", "2026-06-11T00:30", Fresh),
-            ("2026-06-10T23:00", "2027-06-11T00:30", DayOver),
-            ("2026-06-10T23:00", "2026-06-10T22:00", Fresh),
+            ("2026-06-10T03:59", "2026-06-10T03:59:59", FRESH),
+            ("2026-06-10T03:59", "2026-06-10T04:00", DAY_OVER),
+            ("2026-06-10T04:00", "2026-06-11T03:59:59", FRESH),
+            ("2026-06-10T04:00", "2026-06-11T04:00", DAY_OVER),
+            ("2026-06-10T23:00", "2026-06-11T00:30", FRESH),
+            ("2026-06-10T23:00", "2027-06-11T00:30", DAY_OVER),
+            ("2026-06-10T23:00", "2026-06-10T22:00", FRESH),
         ] {
             for rule in [BERLIN, KOLKATA, "UTC0"] {
                 check(rule, 4, started, now, expected);
@@ -234,7 +251,6 @@ mod tests {
 
     #[test]
     fn on_days_when_clocks_are_set_the_boundary_comes_once_a_day() {
-        use Freshness::{DayOver, Fresh};
         for (rule, hour, started, now, expected) in [
             // Forward: 2 does not come, so the day begins when the clocks jump to 3.
             (
@@ -242,35 +258,35 @@ mod tests {
                 2,
                 "2026-03-29T01:59:59+01:00",
                 "2026-03-29T02:59:59.999+02:00",
-                Fresh,
+                FRESH,
             ),
             (
                 BERLIN,
                 2,
                 "2026-03-29T01:59:00+01:00",
                 "2026-03-29T03:00:00+02:00",
-                DayOver,
+                DAY_OVER,
             ),
             (
                 BERLIN,
                 2,
                 "2026-03-29T03:00:00+02:00",
                 "2026-03-30T01:59:59+02:00",
-                Fresh,
+                FRESH,
             ),
             (
                 BERLIN,
                 4,
                 "2026-03-28T04:00:00+01:00",
                 "2026-03-29T03:59:59+02:00",
-                Fresh,
+                FRESH,
             ),
             (
                 BERLIN,
                 4,
                 "2026-03-28T04:00:00+01:00",
                 "2026-03-29T04:00:00+02:00",
-                DayOver,
+                DAY_OVER,
             ),
             // Back: 2 comes twice, and only the first time counts.
             (
@@ -278,42 +294,42 @@ mod tests {
                 2,
                 "2026-10-25T01:59:00+02:00",
                 "2026-10-25T02:00:00+02:00",
-                DayOver,
+                DAY_OVER,
             ),
             (
                 BERLIN,
                 2,
                 "2026-10-25T02:00:00+02:00",
                 "2026-10-25T02:30:00+01:00",
-                Fresh,
+                FRESH,
             ),
             (
                 BERLIN,
                 2,
                 "2026-10-25T02:30:00+02:00",
                 "2026-10-26T01:59:59+01:00",
-                Fresh,
+                FRESH,
             ),
             (
                 BERLIN,
                 2,
                 "2026-10-25T02:30:00+01:00",
                 "2026-10-26T02:00:00+01:00",
-                DayOver,
+                DAY_OVER,
             ),
             (
                 BERLIN,
                 4,
                 "2026-10-24T05:00:00+02:00",
                 "2026-10-25T03:59:59+01:00",
-                Fresh,
+                FRESH,
             ),
             (
                 BERLIN,
                 4,
                 "2026-10-24T05:00:00+02:00",
                 "2026-10-25T04:00:00+01:00",
-                DayOver,
+                DAY_OVER,
             ),
         ] {
             check(rule, hour, started, now, expected);
@@ -322,35 +338,34 @@ mod tests {
 
     #[test]
     fn a_midnight_that_is_jumped_over_or_comes_twice_is_one_boundary() {
-        use Freshness::{DayOver, Fresh};
         for (rule, hour, started, now, expected) in [
             (
                 BEIRUT,
                 0,
                 "2026-03-28T23:59:00+02:00",
                 "2026-03-29T01:00:00+03:00",
-                DayOver,
+                DAY_OVER,
             ),
             (
                 BEIRUT,
                 0,
                 "2026-03-29T01:00:00+03:00",
                 "2026-03-29T23:59:00+03:00",
-                Fresh,
+                FRESH,
             ),
             (
                 BEIRUT,
                 0,
                 "2026-10-24T23:30:00+03:00",
                 "2026-10-24T23:30:00+02:00",
-                Fresh,
+                FRESH,
             ),
             (
                 BEIRUT,
                 0,
                 "2026-10-24T23:30:00+02:00",
                 "2026-10-25T00:00:00+02:00",
-                DayOver,
+                DAY_OVER,
             ),
         ] {
             check(rule, hour, started, now, expected);
@@ -359,22 +374,21 @@ mod tests {
 
     #[test]
     fn what_ends_a_conversation_first_is_said_and_only_people_keep_it_alive() {
-        use Freshness::{DayOver, Fresh, Idle};
         let hour = 60 * MINUTE_MS;
         // In hours after midnight of the first day: began, last spoken in, changed, now.
         for (daily, idle_minutes, times, now, expected) in [
-            (Some(4), Some(60), (Some(5), Some(6), 6), 7, Fresh),
-            (Some(4), Some(60), (Some(5), Some(6), 6), 8, Idle),
-            (Some(4), Some(60), (Some(5), Some(27), 27), 28, DayOver),
-            (Some(4), Some(60), (Some(5), Some(20), 20), 40, Idle),
-            (None, Some(60), (Some(5), Some(500), 500), 501, Fresh),
-            (None, None, (Some(5), Some(5), 5), 5_000, Fresh),
+            (Some(4), Some(60), (Some(5), Some(6), 6), 7, FRESH),
+            (Some(4), Some(60), (Some(5), Some(6), 6), 8, IDLE),
+            (Some(4), Some(60), (Some(5), Some(27), 27), 28, DAY_OVER),
+            (Some(4), Some(60), (Some(5), Some(20), 20), 40, IDLE),
+            (None, Some(60), (Some(5), Some(500), 500), 501, FRESH),
+            (None, None, (Some(5), Some(5), 5), 5_000, FRESH),
             // A change of the entry is no interaction, and keeps nothing alive.
-            (None, Some(60), (Some(5), Some(5), 99), 99, Idle),
-            (Some(4), None, (Some(5), Some(99), 99), 99, DayOver),
+            (None, Some(60), (Some(5), Some(5), 99), 99, IDLE),
+            (Some(4), None, (Some(5), Some(99), 99), 99, DAY_OVER),
             // What is not known: the start for the interaction, the change for the start.
-            (None, Some(60), (Some(5), None, 99), 99, Idle),
-            (Some(4), Some(60), (None, None, 99), 99, Fresh),
+            (None, Some(60), (Some(5), None, 99), 99, IDLE),
+            (Some(4), Some(60), (None, None, 99), 99, FRESH),
         ] {
             let (started, interaction, updated) = times;
             let times = Times {
@@ -386,7 +400,7 @@ mod tests {
                 daily: daily.and_then(Hour::new),
                 idle_minutes,
             };
-            let found = freshness(times, now * hour, policy, &|_| 0);
+            let found = why(times, now * hour, policy, &|_| 0);
             assert_eq!(found, expected, "{policy:?} {times:?} {now}");
         }
     }

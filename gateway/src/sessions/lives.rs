@@ -1,4 +1,5 @@
-//! The end of a conversation: a new session id, and the transcript among the archives.
+//! The end of a conversation before somebody's message: a new session id, where the one that
+//! stands is too old.
 
 use std::path::PathBuf;
 
@@ -7,14 +8,13 @@ use serde_json::Value;
 use tidings_node::private_files::FileError;
 use tidings_protocol::EpochMs;
 
-use super::artefacts::transcript_name;
-use super::lifecycle::{Freshness, Times, freshness, policy};
+use super::artefacts::{Named, transcript_name};
+use super::lifecycle::{End, Ended, Times, end_of, policy};
 use super::local_time::offset_at;
 use super::names;
 use super::projection::Stores;
-use super::transcript::lock::{LockError, Locker};
 use crate::config::Session;
-use crate::state::{Entry, SessionAddress, StateError};
+use crate::state::{Entry, RollOver, SessionAddress, StateError};
 use crate::upstream::trust::is_adopted;
 
 /// The longest header of a transcript that is looked at.
@@ -27,59 +27,93 @@ pub struct Life<'a> {
     pub settings: &'a Session,
     /// How local time runs.
     pub zone: &'a TimeZone,
+    /// The only conversation that the message is for: while another stands, nothing ends.
+    pub expected: Option<&'a str>,
     /// The conversation that an operator's interface shows and has come back to: it is kept
     /// for this one message.
     pub resumed: Option<&'a str>,
+    /// The message's dedupe key: one that was recorded before ends nothing.
+    pub dedupe_key: Option<&'a str>,
 }
 
 /// What became of a conversation before a message.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Continued {
     /// It goes on.
     Same,
-    /// Another has begun.
-    RolledOver {
-        /// Why.
-        why: Freshness,
-        /// The archive of the one before, where it had a transcript.
-        archive: Option<PathBuf>,
-    },
+    /// Another has begun; the transcript of the one before is to be put away.
+    RolledOver(Ended),
 }
 
-/// Why a conversation did not end.
+/// Why nobody knows whether a conversation has ended.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LifeError {
     /// The entry cannot be read or changed.
     #[error(transparent)]
     State(#[from] StateError),
-    /// Somebody writes the transcript.
-    #[error(transparent)]
-    Lock(#[from] LockError),
-    /// The transcript cannot be moved.
+    /// The transcript cannot be looked at.
     #[error(transparent)]
     File(#[from] FileError),
 }
 
 impl Stores {
     /// Before somebody's message: begins another conversation where the one that stands is
-    /// too old. Only for a session whose transcript is here.
+    /// too old. Only for a session whose transcript is here, and in which no turn runs.
     pub async fn before_message(
         &self,
         session: &SessionAddress,
         life: Life<'_>,
-        locker: &Locker,
     ) -> Result<Continued, LifeError> {
+        if is_adopted(session.key()) {
+            return Ok(Continued::Same);
+        }
         let Some(entry) = self.entry(session).await? else {
             return Ok(Continued::Same);
         };
-        let is_here = !is_adopted(session.key()) && self.has_transcript(session, &entry).await?;
-        if !is_here || life.resumed == Some(entry.session_id.as_str()) {
+        if life
+            .expected
+            .is_some_and(|expected| expected != entry.session_id)
+        {
             return Ok(Continued::Same);
+        }
+        let Some(end) = self.end(session, &entry, &life).await? else {
+            return Ok(Continued::Same);
+        };
+        let (session, session_id) = (session.clone(), entry.session_id);
+        if life.resumed == Some(session_id.as_str()) {
+            let keeping = self
+                .state
+                .keep_conversation(session.clone(), session_id.clone(), end.at);
+            if keeping.await? {
+                return Ok(Continued::Same);
+            }
+        }
+        let roll_over = RollOver {
+            session_id: Some(session_id),
+            dedupe_key: life.dedupe_key.map(str::to_owned),
+            ..RollOver::of(session)
+        };
+        let rolled_over = self.state.roll_over_session(roll_over).await?;
+        Ok(match rolled_over {
+            Some(_) => Continued::RolledOver(end.why),
+            None => Continued::Same,
+        })
+    }
+
+    /// The end of the conversation that stands, where it has come.
+    async fn end(
+        &self,
+        session: &SessionAddress,
+        entry: &Entry,
+        life: &Life<'_>,
+    ) -> Result<Option<End>, LifeError> {
+        if !self.has_transcript(session, entry).await? {
+            return Ok(None);
         }
         let started_at = match entry.session_started_at {
             Some(at) => Some(at),
-            None => self.started_by_header(session, &entry).await?,
+            None => self.started_by_header(session, entry).await?,
         };
         let times = Times {
             started_at,
@@ -88,42 +122,7 @@ impl Stores {
         };
         let policy = policy(life.settings, session.key(), entry.chat_type.as_deref());
         let offset = |time: EpochMs| offset_at(life.zone, time);
-        let why = freshness(times, self.clock.now(), policy, &offset);
-        if why == Freshness::Fresh {
-            return Ok(Continued::Same);
-        }
-        self.state.roll_over_session(session.clone()).await?;
-        let archive = self.archive(session, &entry, locker).await?;
-        Ok(Continued::RolledOver { why, archive })
-    }
-
-    /// Puts the transcript of an ended conversation among the archives; nothing where it has
-    /// none here.
-    pub async fn archive(
-        &self,
-        session: &SessionAddress,
-        ended: &Entry,
-        locker: &Locker,
-    ) -> Result<Option<PathBuf>, LifeError> {
-        let Some(path) = self.transcript_path(session, ended) else {
-            return Ok(None);
-        };
-        if !self.has_transcript(session, ended).await? {
-            return Ok(None);
-        }
-        let lock = locker.acquire(&path).await?;
-        let stamp = names::stamp(self.clock.now());
-        let mut archive = path.clone().into_os_string();
-        archive.push(format!(".reset.{stamp}"));
-        let archive = PathBuf::from(archive);
-        let to = archive.clone();
-        self.blocking(move |files| {
-            files.rename(&path, &to)?;
-            files.sync_dir(to.parent().unwrap_or(&to))
-        })
-        .await?;
-        drop(lock);
-        Ok(Some(archive))
+        Ok(end_of(times, self.clock.now(), policy, &offset))
     }
 
     async fn entry(&self, session: &SessionAddress) -> Result<Option<Entry>, StateError> {
@@ -139,7 +138,7 @@ impl Stores {
 
     fn transcript_path(&self, session: &SessionAddress, entry: &Entry) -> Option<PathBuf> {
         let dir = names::sessions_dir(&self.state_dir, session.agent());
-        transcript_name(&dir, entry).map(|name| dir.join(name))
+        transcript_name(&dir, Named::by(session.key(), entry)).map(|name| dir.join(name))
     }
 
     async fn has_transcript(

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use tidings_node::private_files::FileError;
-use tidings_protocol::EpochMs;
 use tidings_protocol::digest::{hex, sha256};
+use tidings_protocol::{EpochMs, SessionKey};
 
 use super::files::Files;
 use super::transcript::entry::iso;
@@ -66,6 +66,14 @@ pub fn transcript(session_id: &str, topic: Option<&str>) -> String {
     }
 }
 
+/// The topic that a session's key names.
+#[must_use]
+pub fn topic_of(key: &SessionKey) -> Option<&str> {
+    let chat = key.is_agent_qualified().then(|| key.as_str())?;
+    let (_, topic) = chat.rsplit_once(":topic:")?;
+    Some(topic)
+}
+
 /// A topic's id as it can stand in a name.
 fn plain(topic: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
@@ -93,5 +101,14 @@ mod tests {
         let odd = transcript("s", Some("../up"));
         assert!(odd.starts_with("s-topic-x-") && !odd.contains('/'), "{odd}");
         assert_ne!(odd, transcript("s", Some("../down")));
+        for (key, topic) in [
+            ("agent:main:telegram:group:-1:topic:77", Some("77")),
+            ("agent:main:telegram:group:-1", None),
+            ("agent:main:main", None),
+            ("cron:topic:7", None),
+        ] {
+            let key = SessionKey::parse(key).expect("a key");
+            assert_eq!(topic_of(&key), topic, "{key}");
+        }
     }
 }

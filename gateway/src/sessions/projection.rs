@@ -12,9 +12,12 @@ use tidings_protocol::EpochMs;
 use tidings_protocol::digest::sha256;
 use tidings_protocol::session_api::{ApiError, ErrorType};
 
+use super::differences::{overwritten, replaced};
 use super::files::{Files, Seen};
 use super::merge::{FileEntries, Rejected, hand_edits, read_file, shown};
 use super::names;
+use super::transcript::lock::{LockTimes, Locker};
+use crate::config::WriteLock;
 use crate::state::{
     AgentId, FileDigest, ForeignFile, InPlace, LastProjection, NextProjection, State, StateError,
 };
@@ -242,7 +245,7 @@ impl Stores {
             agent: agent.clone(),
             in_place,
             file,
-            entries: projection.entries,
+            differences: replaced(&last.entries, in_place, &projection.entries),
         };
         self.state.announce_projection(next).await?;
         let dir = dir.to_owned();
@@ -253,6 +256,13 @@ impl Stores {
             self.state.projection_in_place(agent.clone()).await?;
         }
         Ok(placed.map(|seen| Synced::InPlace(Some(seen))))
+    }
+
+    /// Takes write locks of transcripts by these settings, and by the environment.
+    #[must_use]
+    pub fn locker(&self, settings: &WriteLock) -> Locker {
+        let times = LockTimes::resolve(settings, |name| std::env::var(name).ok());
+        Locker::new(self.files.clone(), self.clock.clone(), times)
     }
 
     /// Runs file operations where they may block.
@@ -281,7 +291,7 @@ fn read_foreign(
     let foreign = ForeignFile {
         agent: agent.clone(),
         file: sha256(content),
-        shows: shown(&last.entries, &file),
+        differences: overwritten(&last.entries, &shown(&last.entries, &file)),
         edits: hand_edits(&last.entries, &file)?,
     };
     Ok((file, foreign))

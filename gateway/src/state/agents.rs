@@ -51,8 +51,9 @@ impl State {
         .await
     }
 
-    /// Removes an agent with all that is its own, some sessions at a time. Ended half-way,
-    /// it goes on where it was when it is asked for again. Answers how many sessions went.
+    /// Removes an agent with all that is its own in the database, some sessions at a time.
+    /// From the first on the agent leaves ([`State::leaving_agents`]), until
+    /// [`State::agent_left`]. Answers how many sessions went.
     pub async fn delete_agent(&self, agent: AgentId) -> Result<u64, StateError> {
         let mut deleted = 0;
         loop {
@@ -62,6 +63,7 @@ impl State {
                 .write(Priority::Interactive, move |tx| {
                     let batch = delete_some(tx, &agent)?;
                     if begins && batch > 0 {
+                        note_leaving(tx, &agent)?;
                         operator_did(tx, AuditAction::DeleteAgent, agent.as_str())?;
                     }
                     Ok(batch)
@@ -81,6 +83,15 @@ fn agent_row(row: &Row<'_>) -> rusqlite::Result<AgentRow> {
         sessions: number(row, 1)?,
         updated_at: row.get(2)?,
     })
+}
+
+/// Remembers that an agent leaves, until nothing of it is left.
+fn note_leaving(tx: &Tx<'_>, agent: &AgentId) -> OpResult<()> {
+    tx.execute(
+        "INSERT INTO leaving_agents (agent_id, asked_at) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
+        (agent.as_str(), tx.now()),
+    )?;
+    Ok(())
 }
 
 /// Deletes some sessions of an agent that have anything left, and once none has, the

@@ -45,10 +45,16 @@ pub enum AuditAction {
     RenewCertificate,
     /// A certificate was revoked.
     RevokeCertificate,
+    /// An API token was made.
+    CreateToken,
+    /// An API token was ended.
+    RevokeToken,
     /// A session was deleted.
     DeleteSession,
     /// An agent was deleted, with all that was its own.
     DeleteAgent,
+    /// The upkeep of a store was asked for, and had something to remove.
+    Cleanup,
 }
 
 impl AuditAction {
@@ -65,23 +71,26 @@ impl AuditAction {
             Self::IssueCertificate => "cert.issue",
             Self::RenewCertificate => "cert.renew",
             Self::RevokeCertificate => "cert.revoke",
+            Self::CreateToken => "token.create",
+            Self::RevokeToken => "token.revoke",
             Self::DeleteSession => "sessions.delete",
             Self::DeleteAgent => "agents.delete",
+            Self::Cleanup => "sessions.cleanup",
         }
     }
 }
 
 impl State {
-    /// Records what changed nothing in the database: a machine was rejected, or an operator
-    /// was refused something, and why.
+    /// Records what is no transaction of its own: a machine was rejected, an operator was
+    /// refused something and why, or what an upkeep that begins removes.
     pub async fn audit(
         &self,
         action: AuditAction,
         target: String,
-        refused: Option<String>,
+        outcome: Option<String>,
     ) -> Result<(), StateError> {
         self.write(Priority::Interactive, move |tx| {
-            let outcome = refused.as_deref().unwrap_or(DONE);
+            let outcome = outcome.as_deref().unwrap_or(DONE);
             Ok(insert(tx, OPERATOR, action, &target, outcome)?)
         })
         .await

@@ -9,6 +9,7 @@ use tidings_protocol::{Actor, SessionKey, SignalKind};
 use super::State;
 use super::address::{AgentId, SessionAddress};
 use super::changes::{Found, find};
+use super::cron::{end_cron_run, finish_cron_run};
 use super::engine::{OpResult, Priority, Tx};
 use super::error::StateError;
 use super::messages::{check_room, check_text, enqueue, existing};
@@ -46,10 +47,10 @@ pub struct SpawnedChild {
     pub sequence: u64,
 }
 
-/// A run that has ended.
+/// A run that has ended, of a child or of a cron job.
 #[derive(Clone, PartialEq, Eq)]
 pub struct FinishedRun {
-    /// The child.
+    /// The child, or the job's session.
     pub session: SessionAddress,
     /// How it ended.
     pub outcome: RunEnd,
@@ -122,8 +123,9 @@ impl State {
             .await
     }
 
-    /// Ends a child's run: the signal, and one message with the result to the parent. The
-    /// same run again changes nothing and gets the same answer.
+    /// Ends a child's run: the signal, and one message with the result to the parent. Ends a
+    /// cron job's run in its history. The same run again changes nothing and gets the same
+    /// answer.
     pub async fn finish_run(&self, run: FinishedRun) -> Result<RunEnded, StateError> {
         check_id("run id", run.run_id.as_deref())?;
         if let Some(result) = &run.result {
@@ -161,20 +163,26 @@ fn spawn(tx: &mut Tx<'_>, ready: &ReadyChild) -> OpResult<SpawnedChild> {
 }
 
 /// What the entry of a child says about it.
-struct Child {
-    session_id: String,
+pub(crate) struct Child {
+    pub(crate) session_id: String,
     parent: SessionKey,
     label: Option<String>,
+}
+
+/// The child that this session is; `None` where it is nobody's, or not there.
+pub(crate) fn child_of(tx: &mut Tx<'_>, session: &SessionAddress) -> OpResult<Option<Child>> {
+    match tx.find_session(session)? {
+        Some(number) => read_child(tx, number),
+        None => Ok(None),
+    }
 }
 
 fn finish_run(tx: &mut Tx<'_>, run: &FinishedRun) -> OpResult<RunEnded> {
     let session = &run.session;
     let number = existing(tx, session)?;
-    let child = read_child(tx, number)?.ok_or_else(|| {
-        StateError::invalid(format!(
-            "{session} is nobody's child; only a child's run is reported"
-        ))
-    })?;
+    let Some(child) = read_child(tx, number)? else {
+        return finish_cron_run(tx, run, number);
+    };
     if let Some(caller) = &run.caller
         && caller != session.key()
         && *caller != child.parent
@@ -186,7 +194,7 @@ fn finish_run(tx: &mut Tx<'_>, run: &FinishedRun) -> OpResult<RunEnded> {
     }
     let parent = living_parent(tx, &child.parent, session.agent())?;
     let ended = |sequence| RunEnded {
-        sequence,
+        sequence: Some(sequence),
         parent: parent.as_ref().map(|(address, _)| address.key().clone()),
     };
     let dedupe_key = run_dedupe_key(run.run_id.as_deref(), &child.session_id);
@@ -198,6 +206,7 @@ fn finish_run(tx: &mut Tx<'_>, run: &FinishedRun) -> OpResult<RunEnded> {
     }
     let sequence = say(tx, run, dedupe_key)?;
     tx.execute("DELETE FROM running_turns WHERE session = ?1", [number])?;
+    end_cron_run(tx, session, None, run.outcome.as_str())?;
     if let Some((_, parent)) = &parent {
         let message = run_message(
             session.key(),

@@ -44,6 +44,11 @@ pub enum Effect {
         /// The node.
         node: NodeId,
     },
+    /// An API token was revoked: nothing it opened stays open.
+    TokenRevoked {
+        /// Its number.
+        token: i64,
+    },
     /// The gateway added an entry of this agent.
     EntryAdded {
         /// The agent.

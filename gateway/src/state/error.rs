@@ -37,6 +37,12 @@ pub enum StateError {
         /// One that is free.
         free: String,
     },
+    /// Another token in use has that name.
+    #[error("there is a token {0} already")]
+    TokenTaken(String),
+    /// There are as many tokens as there may be.
+    #[error("there are too many tokens in use")]
+    TooManyTokens,
     /// Another process holds the database: trying again later may help.
     #[error("{path} is locked by another process")]
     Locked {
@@ -58,6 +64,13 @@ pub enum StateError {
         path: PathBuf,
         /// What the database engine said.
         detail: String,
+    },
+    /// A file of the database was deleted, or another was put in its place: what is written to
+    /// the one that is open is lost, so the process must end.
+    #[error("{path} was deleted or replaced while the gateway ran: nothing is written any more")]
+    Replaced {
+        /// The file.
+        path: PathBuf,
     },
     /// The database engine refused a statement: our fault.
     #[error("{path}: {detail}")]
@@ -90,21 +103,38 @@ impl StateError {
     }
 }
 
+impl StateError {
+    /// What an operator does about a failure after which nothing is written any more.
+    pub(crate) fn way_out(&self) -> &'static str {
+        match self {
+            Self::Replaced { .. } => {
+                "with no gateway running, put the file back or restore a backup (as state.sqlite, \
+                 with no state.sqlite-wal beside it), then start the gateway again"
+            }
+            _ => "check the disk, then start the gateway again: it recovers by itself",
+        }
+    }
+}
+
 impl From<StateError> for ApiError {
     fn from(error: StateError) -> Self {
         let error_type = match &error {
             StateError::Invalid(_) => ErrorType::InvalidRequest,
             StateError::UnknownSession(_) | StateError::UnknownSignal(_) => ErrorType::NotFound,
             StateError::NodeNotActive(_) | StateError::NotPermitted(_) => ErrorType::NotPermitted,
-            StateError::NameTaken { .. } | StateError::OtherConversation(_) => ErrorType::Conflict,
+            StateError::NameTaken { .. }
+            | StateError::OtherConversation(_)
+            | StateError::TokenTaken(_)
+            | StateError::TooManyTokens => ErrorType::Conflict,
             StateError::Locked { .. } | StateError::DiskFull { .. } | StateError::QueueFull(_) => {
                 ErrorType::TryLater
             }
             StateError::Closed => ErrorType::Unavailable,
             StateError::File { .. } => ErrorType::CannotCreate,
-            StateError::Fatal { .. } | StateError::Database { .. } | StateError::NoRandomness => {
-                ErrorType::Internal
-            }
+            StateError::Fatal { .. }
+            | StateError::Replaced { .. }
+            | StateError::Database { .. }
+            | StateError::NoRandomness => ErrorType::Internal,
         };
         let answer = Self::new(error_type, error.to_string());
         match error {
@@ -116,6 +146,12 @@ impl From<StateError> for ApiError {
             )),
             StateError::QueueFull(_) => {
                 answer.with_hint("they go once the session takes a turn and confirms it")
+            }
+            StateError::TokenTaken(name) => answer.with_hint(format!(
+                "give another name, or first: tidings token revoke {name}"
+            )),
+            StateError::TooManyTokens => {
+                answer.with_hint("tidings token list shows them, tidings token revoke ends one")
             }
             StateError::NameTaken { free, .. } => answer.with_hint(format!("--name {free}")),
             _ => answer,

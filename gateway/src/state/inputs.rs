@@ -80,14 +80,24 @@ impl State {
         })?;
         self.write(Priority::Interactive, move |tx| {
             ensure_entry(tx, &session, &fresh_id)?;
-            let recording = record(tx, &signal)?;
-            if compaction.automatic && matches!(recording, Recording::New(_)) {
-                count_compaction(tx, &session)?;
-            }
-            Ok(recording.into())
+            let counted = compaction.automatic.then_some(&session);
+            Ok(compacted(tx, &signal, counted)?.into())
         })
         .await
     }
+}
+
+/// Records a compaction, and counts it in the entry of `counted`.
+pub(crate) fn compacted(
+    tx: &mut Tx<'_>,
+    signal: &Prepared,
+    counted: Option<&SessionAddress>,
+) -> OpResult<Recording> {
+    let recording = record(tx, signal)?;
+    if let (Some(session), Recording::New(_)) = (counted, recording) {
+        count_compaction(tx, session)?;
+    }
+    Ok(recording)
 }
 
 struct ReadyInput {

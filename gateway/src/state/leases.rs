@@ -9,6 +9,7 @@ use super::engine::{OpResult, Priority, Tx};
 use super::error::StateError;
 use super::messages::QueuedMessage;
 use super::notices::Pending;
+use super::room::Room;
 use super::sql::{int, number};
 use super::turns::{TurnSettled, TurnToken};
 use crate::awareness::retention::MAX_CLOCK_DISAGREEMENT_MS;
@@ -68,31 +69,60 @@ pub(crate) fn has_open_lease(tx: &Tx<'_>, session: i64) -> rusqlite::Result<bool
     .exists((session, tx.now()))
 }
 
+/// A lease to open.
+pub(crate) struct NewLease {
+    /// What the turn has to show for it.
+    pub(crate) token: TurnToken,
+    /// The prompt whose hook takes it, empty where the program names none; `None` for a turn
+    /// that no hook began.
+    pub(crate) hook_prompt: Option<String>,
+    /// How much it takes.
+    pub(crate) room: Room,
+}
+
+impl NewLease {
+    /// Of a turn that confirms by its token.
+    pub(crate) fn of_turn(token: TurnToken) -> Self {
+        Self {
+            token,
+            hook_prompt: None,
+            room: Room::Turn,
+        }
+    }
+}
+
+/// What a lease is opened over.
+pub(crate) struct Taken<'a> {
+    pub(crate) pending: &'a [Pending],
+    pub(crate) messages: &'a [QueuedMessage],
+}
+
 /// Opens a lease over what a turn takes, and forgets those that nothing names any more.
 pub(crate) fn open_lease(
     tx: &Tx<'_>,
     session: i64,
-    token: TurnToken,
-    pending: &[Pending],
-    messages: &[QueuedMessage],
+    new: &NewLease,
+    taken: &Taken<'_>,
 ) -> OpResult<()> {
     tx.execute(
-        "INSERT INTO leases (token, session, leased_at, expires_at) VALUES (?1, ?2, ?3, ?4)",
+        "INSERT INTO leases (token, session, leased_at, expires_at, hook_prompt)
+         VALUES (?1, ?2, ?3, ?4, ?5)",
         (
-            token.0,
+            new.token.0,
             session,
             tx.now(),
             tx.now().saturating_add(LEASE_MS),
+            &new.hook_prompt,
         ),
     )?;
     let lease = tx.last_row();
-    for Pending { row, .. } in pending {
+    for Pending { row, .. } in taken.pending {
         tx.execute(
             "UPDATE cursors SET lease = ?3 WHERE target = ?1 AND watcher = ?2",
             (row.target, row.watcher, lease),
         )?;
     }
-    for message in messages {
+    for message in taken.messages {
         tx.execute(
             "UPDATE messages SET lease = ?2 WHERE id = ?1",
             (int(message.id), lease),
@@ -103,10 +133,7 @@ pub(crate) fn open_lease(
 
 /// Ends a lease without a confirmation, and wakes whoever has its notices to take again.
 pub(crate) fn close_lease(tx: &mut Tx<'_>, lease: i64) -> OpResult<TurnSettled> {
-    tx.execute(
-        "UPDATE leases SET closed_at = ?2 WHERE id = ?1",
-        (lease, tx.now()),
-    )?;
+    end_lease(tx, lease)?;
     let mut settled = TurnSettled::default();
     for (row, target) in leased_cursors(tx, lease)? {
         settled.notices += 1;
@@ -120,6 +147,15 @@ pub(crate) fn close_lease(tx: &mut Tx<'_>, lease: i64) -> OpResult<TurnSettled> 
     )?;
     settled.messages = messages.unwrap_or(0);
     Ok(settled)
+}
+
+/// Ends a lease without a confirmation, for whoever takes what it held at once.
+pub(crate) fn end_lease(tx: &Tx<'_>, lease: i64) -> rusqlite::Result<()> {
+    tx.execute(
+        "UPDATE leases SET closed_at = ?2 WHERE id = ?1",
+        (lease, tx.now()),
+    )?;
+    Ok(())
 }
 
 /// The cursors whose pending notice a lease handed out last.

@@ -119,24 +119,28 @@ impl State {
         host: Host,
         (catalog, thread): (Catalog, ThreadId),
     ) -> Result<Vec<SessionAddress>, StateError> {
-        self.read(move |conn| {
-            let sessions = conn
-                .prepare_cached(
-                    "SELECT session_key.session_key, session.agent_id FROM links AS link
-                     JOIN sessions AS session ON session.id = link.session
-                     JOIN session_keys AS session_key ON session_key.id = session.key
-                     WHERE link.host = ?1 AND link.catalog = ?2 AND link.thread_id = ?3
-                     ORDER BY link.id",
-                )?
-                .query_map(
-                    (host.to_string(), catalog.as_str(), thread.as_str()),
-                    address_row,
-                )?
-                .collect::<Result<_, _>>()?;
-            Ok(sessions)
-        })
-        .await
+        self.read(move |conn| Ok(read_sessions_of(conn, &host, (catalog, &thread))?))
+            .await
     }
+}
+
+pub(crate) fn read_sessions_of(
+    conn: &Connection,
+    host: &Host,
+    (catalog, thread): (Catalog, &ThreadId),
+) -> rusqlite::Result<Vec<SessionAddress>> {
+    conn.prepare_cached(
+        "SELECT session_key.session_key, session.agent_id FROM links AS link
+         JOIN sessions AS session ON session.id = link.session
+         JOIN session_keys AS session_key ON session_key.id = session.key
+         WHERE link.host = ?1 AND link.catalog = ?2 AND link.thread_id = ?3
+         ORDER BY link.id",
+    )?
+    .query_map(
+        (host.to_string(), catalog.as_str(), thread.as_str()),
+        address_row,
+    )?
+    .collect()
 }
 
 /// One link as its node gets it.

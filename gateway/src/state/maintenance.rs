@@ -9,13 +9,15 @@ use super::entry::{ENTRY_COLUMNS, Entry};
 use super::error::StateError;
 use super::lifecycle;
 use super::sql::parsed;
+use super::turns::TURN_MS;
 use crate::upstream::trust::is_adopted;
 
 /// True while something needs the session: a turn that runs, a watch that somebody asked
 /// for, on it or its own, a notice that is pending for it, a message that it has not taken,
-/// or a thread that is followed for it.
+/// or a thread that is followed for it. The first parameter is since when a turn that runs
+/// has begun, at the earliest.
 const IS_NEEDED: &str = "(
-    EXISTS (SELECT 1 FROM running_turns WHERE session = session.id)
+    EXISTS (SELECT 1 FROM running_turns WHERE session = session.id AND began_at > ?1)
     OR EXISTS (SELECT 1 FROM links WHERE session = session.id)
     OR EXISTS (SELECT 1 FROM messages WHERE target = session.id AND delivered_at IS NULL)
     OR EXISTS (SELECT 1 FROM cursors
@@ -40,18 +42,19 @@ pub struct StoredEntry {
 impl State {
     /// The entries of an agent, and what their upkeep asks.
     pub async fn stored_entries(&self, agent: AgentId) -> Result<Vec<StoredEntry>, StateError> {
+        let turns_since = self.inner.clock.now().saturating_sub(TURN_MS);
         self.read(move |conn| {
             let sql = format!(
                 "SELECT session_key.session_key, {IS_NEEDED}, {ENTRY_COLUMNS}
                  FROM entries AS entry
                  JOIN sessions AS session ON session.id = entry.session
                  JOIN session_keys AS session_key ON session_key.id = session.key
-                 WHERE session.agent_id = ?1
+                 WHERE session.agent_id = ?2
                  ORDER BY session_key.session_key"
             );
             let rows = conn
                 .prepare_cached(&sql)?
-                .query_map([agent.as_str()], |row| {
+                .query_map((turns_since, agent.as_str()), |row| {
                     let key = parsed(row, 0, SessionKey::parse)?;
                     Ok((key, row.get(1)?, Entry::from_row(row, 2)?))
                 })?
@@ -85,9 +88,11 @@ impl State {
             let sql = format!(
                 "SELECT 1 FROM entries AS entry
                  JOIN sessions AS session ON session.id = entry.session
-                 WHERE entry.session = ?1 AND entry.updated_at = ?2 AND NOT {IS_NEEDED}"
+                 WHERE entry.session = ?2 AND entry.updated_at = ?3 AND NOT {IS_NEEDED}"
             );
-            if tx.row(&sql, (number, updated_at), |_| Ok(()))?.is_none() {
+            let turns_since = tx.now().saturating_sub(TURN_MS);
+            let unneeded = tx.row(&sql, (turns_since, number, updated_at), |_| Ok(()))?;
+            if unneeded.is_none() {
                 return Ok(false);
             }
             lifecycle::delete(tx, &session)

@@ -22,9 +22,6 @@ use super::watches::add_watch;
 
 /// The longest message, in bytes: it fits a frame with room for the rest.
 pub const MAX_MESSAGE_BYTES: usize = 128 * 1024;
-/// How many bytes of messages one turn takes, at most, but always one message: what a
-/// frame carries. The rest waits for the next turn, in order.
-const MAX_TURN_MESSAGE_BYTES: usize = 160 * 1024;
 /// How many messages one turn takes, at most.
 const MAX_TURN_MESSAGES: i64 = 100;
 /// How many messages wait for one session, at most: at their largest, 128 MB of the
@@ -249,18 +246,4 @@ fn message_row(row: &Row<'_>) -> rusqlite::Result<QueuedMessage> {
         body: row.get(2)?,
         sent_at: row.get(3)?,
     })
-}
-
-/// Keeps the first messages that fit one answer.
-pub(crate) fn cut_to_size(messages: &mut Vec<QueuedMessage>) {
-    let mut room = MAX_TURN_MESSAGE_BYTES;
-    let fitting = messages
-        .iter()
-        .take_while(|message| {
-            let fits = message.body.len() <= room;
-            room = room.saturating_sub(message.body.len());
-            fits
-        })
-        .count();
-    messages.truncate(fitting);
 }

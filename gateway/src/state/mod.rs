@@ -9,16 +9,20 @@
 //! | `engine` | how SQLite is run: opening, migrations, the writer, readers, checkpoints |
 //! | `signals`, `evidence`, `changes`, `retention` | the log: recorded, explained, read as a delta, shortened |
 //! | `cursors`, `watches`, `notices` | who watches whom, and what is pending |
-//! | `turns`, `leases`, `messages` | what a turn takes, and gives back |
+//! | `turns`, `leases`, `messages`, `room` | what a turn takes, and gives back |
+//! | `hooks` | what the hooks of an agent program do |
 //! | `inputs`, `goals`, `children` | what a session is given: inputs, a goal, children and their results |
 //! | `sessions`, `entry`, `lifecycle`, `agents` | entries, and what ends a session or an agent |
+//! | `ended` | transcripts and agents whose files are to be put away |
 //! | `cron` | runs of cron jobs |
 //! | `maintenance` | what the upkeep of the store knows, and removes |
 //! | `projections` | what `sessions.json` showed last, and what somebody made of it |
 //! | `adoptions`, `links`, `reports` | upstream links, and what nodes report on them |
 //! | `deliveries` | what was handed out to an upstream thread, for telling its echo |
 //! | `nodes`, `pairing`, `enrolment`, `certificates` | nodes, join codes, how machines become nodes, certificates |
+//! | `tokens` | API tokens |
 //! | `audit` | what operators did |
+//! | `figures` | what a monitoring system is told |
 //! | `upkeep` | counts, integrity, backup |
 //!
 //! What moves a cursor, ends a link or becomes of an edit by hand is decided in `awareness`,
@@ -35,12 +39,15 @@ mod cron;
 mod cursors;
 mod deliveries;
 mod effect;
+mod ended;
 mod engine;
 mod enrolment;
 mod entry;
 mod error;
 mod evidence;
+mod figures;
 mod goals;
+mod hooks;
 mod inputs;
 mod leases;
 mod lifecycle;
@@ -54,18 +61,20 @@ mod projections;
 mod random;
 mod reports;
 mod retention;
+mod room;
 mod sessions;
 mod signals;
 mod sql;
+mod tokens;
 mod turns;
 mod upkeep;
 mod watches;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use engine::{
-    CheckpointSignal, Checkpointer, Hub, OpResult, Opened, Priority, ReadError, Readers, Tx,
+    CheckpointSignal, Checkpointer, Files, Hub, OpResult, Opened, Priority, ReadError, Readers, Tx,
     Writer, WriterParts,
 };
 use rusqlite::Connection;
@@ -78,17 +87,20 @@ pub use audit::AuditAction;
 pub use certificates::{CertificateRecord, NewCertificate};
 pub use changes::{StatusAnswer, StatusRead};
 pub use children::{FinishedRun, NewChild, SpawnedChild};
-pub use cron::{Conversation, CronRunBegun, NewCronRun};
+pub use cron::{Conversation, CronRunBegun, CronRunsPage, NewCronRun};
 pub use effect::{EFFECTS_KEPT, Effect, Health, Wake};
+pub use ended::{EndedTranscript, Fate};
 pub(crate) use engine::unwritten;
-pub use engine::{DATABASE_FILE, OpenError, StateOptions};
+pub use engine::{DATABASE_FILE, OpenError, StateOptions, WriterFigures};
 pub use enrolment::{EnrolRefusal, NameWish, NewNode};
 pub use entry::Entry;
 pub use error::StateError;
+pub use figures::StateFigures;
 pub use goals::{GoalChange, MAX_GOAL_BYTES};
+pub use hooks::{HookStanding, Hooked};
 pub use inputs::{Compaction, NewInput};
 pub use leases::LEASE_MS;
-pub use lifecycle::ResetSession;
+pub use lifecycle::{ResetSession, RollOver};
 pub use links::{LinkRow, MAX_LINKS_PER_PAGE};
 pub use maintenance::StoredEntry;
 pub use messages::{
@@ -99,10 +111,11 @@ pub use pairing::{InvitationStanding, NewInvitation, RedeemRefusal, Redeemed, Re
 pub use projections::{
     FileDigest, ForeignFile, InPlace, LastProjection, Merged, NextProjection, Projection,
 };
-pub(crate) use random::fresh_token;
+pub(crate) use random::{bytes as random_bytes, fresh_token};
 pub use retention::Retention;
 pub use sessions::{EnsuredSession, SessionMark, SessionsPage, Shelf, Transcript, VisibleSessions};
 pub use signals::{MAX_ID_BYTES, NewSignal, SignalsPage};
+pub use tokens::{NewToken, TokenRecord};
 pub use turns::{TurnBegun, TurnSettled, TurnToken};
 pub use upkeep::check_file;
 
@@ -113,7 +126,7 @@ pub struct State {
 }
 
 struct Inner {
-    path: PathBuf,
+    files: Arc<Files>,
     clock: Arc<dyn Clock>,
     hub: Arc<Hub>,
     writer: Writer,
@@ -126,28 +139,28 @@ impl State {
     /// Blocks while it does.
     pub fn open(options: &StateOptions) -> Result<Self, OpenError> {
         let Opened {
-            path,
+            files,
             writer,
             checkpointer,
             readers,
             head,
         } = engine::open(options)?;
         let no_thread = |error: std::io::Error| OpenError::Failed {
-            path: path.clone(),
+            path: files.database().to_owned(),
             detail: error.to_string(),
         };
         let hub = Arc::new(Hub::new(head));
         let checkpoints = Arc::new(CheckpointSignal::new());
         let checkpointer = Checkpointer::start(
             checkpointer,
-            path.clone(),
+            Arc::clone(&files),
             Arc::clone(&hub),
             Arc::clone(&checkpoints),
         )
         .map_err(no_thread)?;
         let writer = Writer::start(WriterParts {
             conn: writer,
-            path: path.clone(),
+            files: Arc::clone(&files),
             clock: Arc::clone(&options.clock),
             hub: Arc::clone(&hub),
             checkpoints,
@@ -155,8 +168,8 @@ impl State {
         .map_err(no_thread)?;
         Ok(Self {
             inner: Arc::new(Inner {
-                readers: Readers::new(path.clone(), Arc::clone(&hub), readers),
-                path,
+                readers: Readers::new(files.database().to_owned(), Arc::clone(&hub), readers),
+                files,
                 clock: Arc::clone(&options.clock),
                 hub,
                 writer,
@@ -183,7 +196,7 @@ impl State {
 
     /// The database file.
     pub fn path(&self) -> &Path {
-        &self.inner.path
+        self.inner.files.database()
     }
 
     /// What is committed from now on. A receiver that lags is told so and reads afresh.

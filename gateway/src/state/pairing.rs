@@ -1,8 +1,9 @@
 //! Join codes: kept, looked at, redeemed once.
 
 use rusqlite::{Connection, OptionalExtension, Row};
-use tidings_protocol::digest::sha256;
+use tidings_protocol::digest::{hex, sha256};
 use tidings_protocol::join_link::JoinCode;
+use tidings_protocol::session_api::OpenInvitation;
 use tidings_protocol::{EpochMs, HostName, NodeId};
 
 use super::State;
@@ -12,7 +13,7 @@ use super::engine::{OpResult, Priority, Tx};
 use super::enrolment::{EnrolRefusal, NameWish, NewNode, enrol, next_free, taken_names, written};
 use super::error::StateError;
 use super::nodes::NodeRecord;
-use super::sql::parsed_opt;
+use super::sql::{int, parsed_opt};
 
 /// How long an expired code is remembered, so that whoever comes late is told the reason.
 const EXPIRED_KEPT_MS: EpochMs = 24 * 60 * 60 * 1_000;
@@ -27,6 +28,10 @@ pub struct NewInvitation {
     /// When it stops working.
     pub expires_at: EpochMs,
 }
+
+/// How many bytes of a code's digest name its invitation: nobody has enough of them at once for
+/// two to be alike, and a code of 128 bits cannot be found by its digest.
+const ID_BYTES: usize = 8;
 
 /// What stands behind a join code.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -131,6 +136,44 @@ impl State {
         .await
     }
 
+    /// The invitations that nobody has redeemed and that still work, oldest first.
+    pub async fn open_invitations(&self) -> Result<Vec<OpenInvitation>, StateError> {
+        let now = self.inner.clock.now();
+        self.read(move |conn| {
+            let open = conn
+                .prepare_cached(
+                    "SELECT digest, host_name, created_at, expires_at FROM join_codes
+                     WHERE redeemed_at IS NULL AND expires_at > ?1 ORDER BY created_at, digest",
+                )?
+                .query_map([now], open_row)?
+                .collect::<Result<_, _>>()?;
+            Ok(open)
+        })
+        .await
+    }
+
+    /// Withdraws the open invitations that have this id, or are for a node of this name.
+    pub async fn withdraw_invitations(
+        &self,
+        name: String,
+    ) -> Result<Vec<OpenInvitation>, StateError> {
+        self.write(Priority::Interactive, move |tx| {
+            let withdrawn: Vec<OpenInvitation> = tx.rows(
+                "DELETE FROM join_codes
+                 WHERE redeemed_at IS NULL AND expires_at > ?1
+                   AND (host_name = ?2 OR lower(hex(substr(digest, 1, ?3))) = ?2)
+                 RETURNING digest, host_name, created_at, expires_at",
+                (tx.now(), &name, int(ID_BYTES as u64)),
+                open_row,
+            )?;
+            if !withdrawn.is_empty() {
+                operator_did(tx, AuditAction::Reject, &name)?;
+            }
+            Ok(withdrawn)
+        })
+        .await
+    }
+
     /// What stands behind a join code: look before making a certificate.
     pub async fn invitation(&self, code: JoinCode) -> Result<InvitationStanding, StateError> {
         let digest = sha256(code.as_bytes());
@@ -209,6 +252,16 @@ fn redeem(tx: &mut Tx<'_>, redemption: &Redemption) -> OpResult<Redeemed> {
     Ok(Redeemed::Joined {
         node: Box::new(node),
         certificate: redemption.certificate.der.clone(),
+    })
+}
+
+fn open_row(row: &Row<'_>) -> rusqlite::Result<OpenInvitation> {
+    let digest: [u8; 32] = row.get(0)?;
+    Ok(OpenInvitation {
+        id: hex(&digest[..ID_BYTES]),
+        name: parsed_opt(row, 1, HostName::parse)?,
+        created_at: row.get(2)?,
+        expires_at: row.get(3)?,
     })
 }
 

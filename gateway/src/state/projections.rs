@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use rusqlite::Connection;
-use tidings_protocol::{Actor, SessionKey};
+use tidings_protocol::{Actor, EpochMs, SessionKey};
 
 use super::State;
 use super::address::{AgentId, SessionAddress};
@@ -15,6 +15,7 @@ use super::goals::tell_goal;
 use super::lifecycle;
 use super::sessions::entries_changed;
 use super::sql::parsed;
+use crate::sessions::differences::Differences;
 use crate::sessions::merge::{EntryDigest, HandEdit, Known, Settled, digest_of, settle};
 
 /// Tells a file from another.
@@ -60,8 +61,8 @@ pub struct NextProjection {
     pub in_place: InPlace,
     /// What tells it from others.
     pub file: FileDigest,
-    /// Its entries.
-    pub entries: BTreeMap<SessionKey, EntryDigest>,
+    /// What it shows otherwise than the file that it replaces.
+    pub differences: Differences,
 }
 
 /// A file that somebody else wrote.
@@ -71,8 +72,9 @@ pub struct ForeignFile {
     pub agent: AgentId,
     /// What tells it from others.
     pub file: FileDigest,
-    /// What it shows; of an entry that cannot be meant, what was shown before.
-    pub shows: BTreeMap<SessionKey, EntryDigest>,
+    /// What it shows otherwise than the last file; an entry that cannot be meant does not
+    /// count.
+    pub differences: Differences,
     /// What was changed in it.
     pub edits: Vec<HandEdit>,
 }
@@ -95,6 +97,16 @@ impl State {
     /// What the projection of an agent showed last.
     pub async fn last_projection(&self, agent: AgentId) -> Result<LastProjection, StateError> {
         self.read(move |conn| read_last(conn, &agent)).await
+    }
+
+    /// When a projection was last written, of whatever agent: a gateway ran then.
+    pub async fn last_projected_at(&self) -> Result<Option<EpochMs>, StateError> {
+        self.read(|conn| {
+            Ok(conn
+                .prepare_cached("SELECT max(written_at) FROM projections")?
+                .query_row([], |row| row.get(0))?)
+        })
+        .await
     }
 
     /// Remembers a projection that is about to take its place: from now on either is ours.
@@ -185,32 +197,13 @@ fn read_last(conn: &Connection, agent: &AgentId) -> Result<LastProjection, ReadE
 fn announce(tx: &mut Tx<'_>, next: &NextProjection) -> OpResult<()> {
     let agent = next.agent.as_str();
     resolve_pending(tx, &next.agent, next.in_place)?;
-    let mut known: BTreeMap<String, EntryDigest> = tx
-        .rows(
-            "SELECT session_key, digest FROM projected_entries WHERE agent_id = ?1",
-            [agent],
-            |row| Ok((row.get(0)?, row.get(1)?)),
-        )?
-        .into_iter()
-        .collect();
-    for (key, digest) in &next.entries {
-        let before = known.remove(key.as_str());
-        if before != Some(*digest) {
-            tx.execute(
-                "INSERT INTO projected_entries
-                    (agent_id, session_key, digest, pending, previous_digest)
-                 VALUES (?1, ?2, ?3, 1, ?4)
-                 ON CONFLICT DO UPDATE SET digest = excluded.digest, pending = 1,
-                    previous_digest = excluded.previous_digest",
-                (agent, key.as_str(), digest, before),
-            )?;
-        }
-    }
-    for (key, digest) in known {
+    for (key, digest) in &next.differences {
         tx.execute(
-            "UPDATE projected_entries SET digest = NULL, pending = 1, previous_digest = ?3
-             WHERE agent_id = ?1 AND session_key = ?2",
-            (agent, key, digest),
+            "INSERT INTO projected_entries (agent_id, session_key, digest, pending)
+             VALUES (?1, ?2, ?3, 1)
+             ON CONFLICT DO UPDATE SET digest = excluded.digest, pending = 1,
+                previous_digest = digest",
+            (agent, key.as_str(), digest),
         )?;
     }
     tx.execute(
@@ -257,13 +250,20 @@ fn resolve_pending(tx: &Tx<'_>, agent: &AgentId, in_place: InPlace) -> OpResult<
 /// Makes a file that somebody else wrote the last that is known.
 fn set_last(tx: &mut Tx<'_>, foreign: &ForeignFile) -> OpResult<()> {
     let agent = foreign.agent.as_str();
-    tx.execute("DELETE FROM projected_entries WHERE agent_id = ?1", [agent])?;
-    for (key, digest) in &foreign.shows {
-        tx.execute(
-            "INSERT INTO projected_entries (agent_id, session_key, digest, pending)
-             VALUES (?1, ?2, ?3, 0)",
-            (agent, key.as_str(), digest),
-        )?;
+    for (key, digest) in &foreign.differences {
+        match digest {
+            Some(digest) => tx.execute(
+                "INSERT INTO projected_entries (agent_id, session_key, digest, pending)
+                 VALUES (?1, ?2, ?3, 0)
+                 ON CONFLICT DO UPDATE SET digest = excluded.digest, pending = 0,
+                    previous_digest = NULL",
+                (agent, key.as_str(), digest),
+            )?,
+            None => tx.execute(
+                "DELETE FROM projected_entries WHERE agent_id = ?1 AND session_key = ?2",
+                (agent, key.as_str()),
+            )?,
+        };
     }
     tx.execute(
         "INSERT INTO projections (agent_id, digest, written_at) VALUES (?1, ?2, ?3)
@@ -303,7 +303,7 @@ fn merge(tx: &mut Tx<'_>, edits: &[HandEdit]) -> OpResult<Merged> {
 /// Takes what somebody wrote; who watches hears of another goal.
 fn take(tx: &mut Tx<'_>, edit: &HandEdit, goal_before: Option<&str>) -> OpResult<()> {
     let Some(entry) = &edit.wanted else {
-        lifecycle::delete(tx, &edit.session)?;
+        lifecycle::delete_leaving_archive(tx, &edit.session)?;
         return Ok(());
     };
     let number = tx.session(&edit.session)?;

@@ -1,8 +1,10 @@
 //! Session entries: what the gateway keeps about a session besides its transcript.
 
 use rusqlite::{Connection, OptionalExtension, Row};
-use tidings_protocol::session_api::{MAX_SESSIONS_PER_PAGE, SessionEntry, SessionRow, Sessions};
-use tidings_protocol::{EpochMs, Host, SessionKey};
+use tidings_protocol::session_api::{
+    MAX_SESSIONS_PER_PAGE, SessionEntry, SessionKind, SessionRow, Sessions,
+};
+use tidings_protocol::{EpochMs, Host, HostName, SessionKey};
 
 use super::State;
 use super::address::{AgentId, SessionAddress};
@@ -38,6 +40,10 @@ pub struct SessionsPage {
     pub visible: Option<VisibleSessions>,
     /// Only of this agent.
     pub agent: Option<AgentId>,
+    /// Only of this kind.
+    pub kind: Option<SessionKind>,
+    /// The last part of the key of an agent's main session.
+    pub main_key: String,
     /// Only those whose upstream is on this host.
     pub host: Option<Host>,
     /// Only those updated at or after this time.
@@ -289,17 +295,34 @@ fn mark_entry(tx: &mut Tx<'_>, session: &SessionAddress, mark: SessionMark) -> O
     Ok(())
 }
 
+/// The entries of a page, before it is cut: the parameters up to the eighth.
+const MATCHING: &str = "FROM entries AS entry
+    JOIN sessions AS session ON session.id = entry.session
+    JOIN session_keys AS session_key ON session_key.id = session.key
+    LEFT JOIN links AS link ON link.session = session.id
+    LEFT JOIN nodes AS node ON node.host = link.host
+    WHERE (entry.archived_at IS NOT NULL) = ?1
+      AND (?2 IS NULL OR session.agent_id = ?2)
+      AND (?3 IS NULL OR link.host = ?3)
+      AND (?4 IS NULL OR entry.updated_at >= ?4)
+      AND (?5 IS NULL OR session.agent_id = ?6
+           OR session_key.session_key IN (SELECT value FROM json_each(?5)))
+      AND (?7 IS NULL OR ?7 = CASE
+          WHEN session_key.session_key LIKE 'cron:%' THEN 'cron'
+          WHEN session_key.session_key LIKE 'hook:%' THEN 'hook'
+          WHEN session_key.session_key = 'global'
+            OR session_key.session_key = 'agent:' || session.agent_id || ':' || ?8 THEN 'main'
+          WHEN session_key.session_key LIKE 'agent:%:subagent:%' THEN 'subagent'
+          WHEN session_key.session_key LIKE 'agent:%:acp:%' THEN 'acp'
+          WHEN session_key.session_key LIKE 'agent:%:adopted:%' THEN 'adopted'
+          WHEN session_key.session_key LIKE 'agent:%:group:%' THEN 'group'
+          WHEN session_key.session_key LIKE 'agent:%:channel:%'
+            OR session_key.session_key LIKE 'agent:%:room:%' THEN 'room'
+          WHEN session_key.session_key LIKE 'agent:%:direct:%' THEN 'direct'
+          WHEN entry.chat_type IN ('group', 'room', 'direct') THEN entry.chat_type
+          ELSE 'other' END)";
+
 fn read_sessions(conn: &Connection, page: &SessionsPage) -> rusqlite::Result<Sessions> {
-    const MATCHING: &str = "FROM entries AS entry
-        JOIN sessions AS session ON session.id = entry.session
-        JOIN session_keys AS session_key ON session_key.id = session.key
-        LEFT JOIN links AS link ON link.session = session.id
-        WHERE (entry.archived_at IS NOT NULL) = ?1
-          AND (?2 IS NULL OR session.agent_id = ?2)
-          AND (?3 IS NULL OR link.host = ?3)
-          AND (?4 IS NULL OR entry.updated_at >= ?4)
-          AND (?5 IS NULL OR session.agent_id = ?6
-               OR session_key.session_key IN (SELECT value FROM json_each(?5)))";
     let archived = page.shelf == Shelf::Archived;
     let agent = page.agent.as_ref().map(AgentId::as_str);
     let host = page.host.as_ref().map(Host::to_string);
@@ -308,20 +331,38 @@ fn read_sessions(conn: &Connection, page: &SessionsPage) -> rusqlite::Result<Ses
     let keys = visible.map(|visible| key_list(&visible.keys));
     let of_agent = visible.and_then(|visible| visible.agent.as_ref().map(AgentId::as_str));
     let limit = page.limit.min(MAX_SESSIONS_PER_PAGE);
-    let count: u64 = conn
-        .prepare_cached(&format!("SELECT count(*) {MATCHING}"))?
-        .query_row((archived, agent, &host, since, &keys, of_agent), |row| {
-            number(row, 0)
-        })?;
+    let kind = page.kind.map(SessionKind::as_str);
+    let filter = (
+        archived,
+        agent,
+        &host,
+        since,
+        &keys,
+        of_agent,
+        kind,
+        &page.main_key,
+    );
+    let is_narrow = agent.is_some() || host.is_some() || visible.is_some() || kind.is_some();
+    let count: u64 = if is_narrow {
+        conn.prepare_cached(&format!("SELECT count(*) {MATCHING}"))?
+            .query_row(filter, |row| number(row, 0))?
+    } else {
+        // Without a look at any session's name: the index alone tells.
+        conn.prepare_cached(
+            "SELECT count(*) FROM entries AS entry
+             WHERE (entry.archived_at IS NOT NULL) = ?1
+               AND (?2 IS NULL OR entry.updated_at >= ?2)",
+        )?
+        .query_row((archived, since), |row| number(row, 0))?
+    };
     let sessions: Vec<SessionRow> = conn
         .prepare_cached(&format!(
             "SELECT session_key.session_key, session.agent_id, entry.session_id, entry.label,
                     entry.updated_at, entry.archived_at IS NOT NULL, entry.pinned_at IS NOT NULL,
-                    link.host, session.last_sequence
+                    link.host, node.host_name, session.last_sequence
              {MATCHING}
-             ORDER BY entry.pinned_at IS NULL, entry.updated_at DESC,
-                      session_key.session_key, session.agent_id
-             LIMIT ?7 OFFSET ?8"
+             ORDER BY (entry.pinned_at IS NULL), entry.updated_at DESC, entry.session
+             LIMIT ?9 OFFSET ?10"
         ))?
         .query_map(
             (
@@ -331,6 +372,8 @@ fn read_sessions(conn: &Connection, page: &SessionsPage) -> rusqlite::Result<Ses
                 since,
                 &keys,
                 of_agent,
+                kind,
+                &page.main_key,
                 limit,
                 page.offset,
             ),
@@ -382,6 +425,7 @@ fn session_row(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
         archived: row.get(5)?,
         pinned: row.get(6)?,
         host: parsed_opt(row, 7, Host::parse)?,
-        state_version: Some(number(row, 8)?).filter(|version| *version > 0),
+        node: parsed_opt(row, 8, HostName::parse)?,
+        state_version: Some(number(row, 9)?).filter(|version| *version > 0),
     })
 }

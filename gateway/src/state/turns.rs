@@ -2,22 +2,27 @@
 
 use std::fmt;
 
+use tidings_protocol::EpochMs;
 use tidings_protocol::digest::{hex, unhex};
 use tidings_protocol::report::MAX_ECHO_DIGESTS;
-use tidings_protocol::session_api::Notice;
+use tidings_protocol::session_api::{Notice, RunEnd};
 
 use super::State;
 use super::address::SessionAddress;
+use super::cron::end_cron_run;
 use super::cursors::confirm;
 use super::deliveries::{links_of_thread, note_deliveries};
 use super::engine::{OpResult, Priority, Tx};
 use super::error::StateError;
-use super::leases::{close_lease, has_open_lease, leased_cursors, open_lease};
-use super::messages::{QueuedMessage, available_messages, cut_to_size};
+use super::leases::{NewLease, Taken, close_lease, has_open_lease, leased_cursors, open_lease};
+use super::messages::{QueuedMessage, available_messages};
 use super::notices::{Pending, available_cursors};
 use super::random;
 use super::sessions::ensure_entry;
 use crate::awareness::notice::notice;
+
+/// How long a turn runs at most, as far as anybody waits for its end.
+pub(crate) const TURN_MS: EpochMs = 30 * 60 * 1_000;
 
 /// What a turn has to show to confirm or release what it took.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -70,8 +75,10 @@ impl State {
     pub async fn turn_begin(&self, speaker: SessionAddress) -> Result<TurnBegun, StateError> {
         let fresh_id = random::session_id()?;
         let token = TurnToken(random::bytes()?);
+        let new = NewLease::of_turn(token);
         self.write(Priority::Interactive, move |tx| {
-            begin_turn(tx, &speaker, token, &fresh_id)
+            mark_turn(tx, &speaker, &fresh_id)?;
+            take(tx, &speaker, &new)
         })
         .await
     }
@@ -98,17 +105,27 @@ impl State {
         .await
     }
 
-    /// Ends a turn. False where none was running.
+    /// Ends a turn, and with it the run of a cron job whose session it is. False where none
+    /// was running.
     pub async fn turn_end(&self, session: SessionAddress) -> Result<bool, StateError> {
         self.write(Priority::Interactive, move |tx| {
-            let Some(session) = tx.find_session(&session)? else {
+            let Some(number) = tx.find_session(&session)? else {
                 return Ok(false);
             };
-            let ended = tx.execute("DELETE FROM running_turns WHERE session = ?1", [session])?;
-            Ok(ended > 0)
+            let ended = tx.execute("DELETE FROM running_turns WHERE session = ?1", [number])? > 0;
+            end_cron_run(tx, &session, None, RunEnd::Completed.as_str())?;
+            Ok(ended)
         })
         .await
     }
+}
+
+/// True while a turn of the session runs. One that nobody ends is over after half an hour.
+pub(crate) fn turn_runs(tx: &Tx<'_>, session: i64) -> OpResult<bool> {
+    let runs = tx
+        .prepare("SELECT 1 FROM running_turns WHERE session = ?1 AND began_at > ?2")?
+        .exists((session, tx.now().saturating_sub(TURN_MS)))?;
+    Ok(runs)
 }
 
 /// A session that a turn speaks for.
@@ -118,12 +135,8 @@ struct Speaker {
     watcher: i64,
 }
 
-fn begin_turn(
-    tx: &mut Tx<'_>,
-    speaker: &SessionAddress,
-    token: TurnToken,
-    fresh_id: &str,
-) -> OpResult<TurnBegun> {
+/// Says that a turn of the session runs, and that whoever it speaks for is active.
+pub(crate) fn mark_turn(tx: &mut Tx<'_>, speaker: &SessionAddress, fresh_id: &str) -> OpResult<()> {
     ensure_entry(tx, speaker, fresh_id)?;
     let session = tx.session(speaker)?;
     tx.execute(
@@ -131,28 +144,36 @@ fn begin_turn(
          ON CONFLICT (session) DO UPDATE SET began_at = ?2",
         (session, tx.now()),
     )?;
-    let speakers = speakers(tx, session)?;
-    let mut open = false;
-    for speaker in &speakers {
+    for speaker in speakers(tx, session)? {
         tx.execute(
             "INSERT INTO watchers (watcher, active_at)
              SELECT ?1, ?2 WHERE EXISTS (SELECT 1 FROM cursors WHERE watcher = ?1)
              ON CONFLICT (watcher) DO UPDATE SET active_at = max(active_at, ?2)",
             (speaker.watcher, tx.now()),
         )?;
-        open = open || has_open_lease(tx, speaker.session)?;
     }
-    if open {
-        return Ok(TurnBegun::default());
-    }
+    Ok(())
+}
+
+/// Takes what is available to the session, and to every other one that continues the same
+/// upstream thread, under a new lease; nothing while an earlier lease is open.
+pub(crate) fn take(
+    tx: &mut Tx<'_>,
+    speaker: &SessionAddress,
+    new: &NewLease,
+) -> OpResult<TurnBegun> {
+    let session = tx.session(speaker)?;
     let mut pending = Vec::new();
     let mut messages = Vec::new();
-    for speaker in &speakers {
+    for speaker in &speakers(tx, session)? {
+        if has_open_lease(tx, speaker.session)? {
+            return Ok(TurnBegun::default());
+        }
         pending.extend(available_cursors(tx, speaker.watcher)?);
         messages.extend(available_messages(tx, speaker.session)?);
     }
     messages.sort_by_key(|message| message.id);
-    cut_to_size(&mut messages);
+    new.room.cut(&mut pending, &mut messages);
     let links = links_of_thread(tx, session)?;
     if !links.is_empty() {
         messages.truncate(MAX_ECHO_DIGESTS);
@@ -160,10 +181,18 @@ fn begin_turn(
     if pending.is_empty() && messages.is_empty() {
         return Ok(TurnBegun::default());
     }
-    open_lease(tx, session, token, &pending, &messages)?;
+    open_lease(
+        tx,
+        session,
+        new,
+        &Taken {
+            pending: &pending,
+            messages: &messages,
+        },
+    )?;
     note_deliveries(tx, &links, &messages)?;
     Ok(TurnBegun {
-        token: Some(token),
+        token: Some(new.token),
         notices: lines(pending),
         messages,
     })
@@ -204,9 +233,14 @@ fn confirm_turn(tx: &mut Tx<'_>, token: TurnToken) -> OpResult<TurnSettled> {
     let lease = tx.row("SELECT id FROM leases WHERE token = ?1", [token.0], |row| {
         row.get::<_, i64>(0)
     })?;
-    let Some(lease) = lease else {
-        return Ok(TurnSettled::default());
-    };
+    match lease {
+        Some(lease) => confirm_lease(tx, lease),
+        None => Ok(TurnSettled::default()),
+    }
+}
+
+/// Confirms what a lease still stands on, and ends it.
+pub(crate) fn confirm_lease(tx: &mut Tx<'_>, lease: i64) -> OpResult<TurnSettled> {
     let mut settled = TurnSettled::default();
     for (row, target) in leased_cursors(tx, lease)? {
         // The lease names the notice that was handed out, else it would not stand here.
@@ -219,6 +253,9 @@ fn confirm_turn(tx: &mut Tx<'_>, token: TurnToken) -> OpResult<TurnSettled> {
         (lease, tx.now()),
     )?;
     settled.messages = delivered as u64;
+    if delivered > 0 {
+        tx.erased();
+    }
     tx.execute("DELETE FROM leases WHERE id = ?1", [lease])?;
     Ok(settled)
 }

@@ -44,12 +44,13 @@ impl State {
 
     /// Checks the whole database. What is found wrong, one line each; none when it is sound.
     pub async fn check_integrity(&self) -> Result<Vec<String>, StateError> {
+        self.inner.files.check()?;
         self.read(|conn| Ok(damage(conn)?)).await
     }
 
     /// Writes a consistent copy of the database to a new file, readable by its owner alone.
     pub async fn back_up(&self, file: PathBuf) -> Result<(), StateError> {
-        let database = self.inner.path.clone();
+        let database = self.path().to_owned();
         let failed = |path: PathBuf, detail: String| StateError::File { path, detail };
         let copying = tokio::task::spawn_blocking(move || {
             if file.exists() {

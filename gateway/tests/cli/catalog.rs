@@ -41,7 +41,7 @@ fn list_shows_threads_of_all_machines_and_which_could_not_be_asked() {
     claude   local   0a1b    2026-11-30 21:05:03  1.2 MB  agent:main:adopted:claude:local:0a1b  /home/ada/src  -
     codex    laptop  2c3d    2026-11-30 21:05:03   999 B  -                                     -              Two lines and an �[31mescape
     --- stderr
-    warning: laptop (node:0123456789abcdef0123456789abcdef) was not asked: it is not connected
+    warning: laptop (node:0123456789abcdef0123456789abcdef) is not listed whole: it is not connected
     --- asked
     CatalogList(CatalogList { host: Some("local"), catalog: Some(Claude), titles: true })
     "#);
@@ -72,14 +72,27 @@ fn columns_with_nothing_to_say_are_left_out() {
 
 #[test]
 fn an_empty_catalog_says_where_to_look() {
-    assert_snapshot!(with(&found(vec![]), "catalog list"), @"
+    let nothing = CatalogThreads {
+        threads: vec![],
+        errors: vec![],
+    };
+    assert_snapshot!(with(&Fake::answering(Reply::CatalogList(nothing)), "catalog list"), @"
     exit 0
     --- stdout
     --- stderr
     no threads found
     hint: tidings gateway run --root CATALOG=DIR looks in other directories
-    warning: laptop (node:0123456789abcdef0123456789abcdef) was not asked: it is not connected
     --- asked
     CatalogList(CatalogList { host: None, catalog: None, titles: false })
     ");
+    assert_snapshot!(with(&found(vec![]), "catalog list --host laptop"), @r#"
+    exit 0
+    --- stdout
+    --- stderr
+    no threads found on the machines that could be asked
+    hint: tidings nodes list shows which are connected; tidings-node run on a machine starts its agent
+    warning: laptop (node:0123456789abcdef0123456789abcdef) was not asked: it is not connected
+    --- asked
+    CatalogList(CatalogList { host: Some("laptop"), catalog: None, titles: false })
+    "#);
 }

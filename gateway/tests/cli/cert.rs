@@ -119,7 +119,7 @@ fn what_is_no_request_is_named() {
     ");
     let missing = "cert issue laptop --request /nonexistent/laptop.csr --out out";
     assert_snapshot!(with(&fake, missing), @"
-    exit 1
+    exit 66
     --- stdout
     --- stderr
     error: cannot read /nonexistent/laptop.csr: No such file or directory (os error 2)

@@ -19,7 +19,10 @@ fn finding(severity: Severity, what: &str, hint: &str) -> Finding {
 }
 
 fn finding_these(findings: Vec<Finding>) -> Fake {
-    answering(Reply::Check(Findings { findings }))
+    answering(Reply::Check(Findings {
+        findings,
+        http: None,
+    }))
 }
 
 /// A gateway whose state directory is its owner's alone, as a real one's is.
@@ -54,6 +57,31 @@ fn nothing_found_is_exit_code_0() {
     exit 0
     --- stdout
     {"schemaVersion":1,"findings":[]}
+    --- stderr
+    --- asked
+    Check
+    "#);
+}
+
+#[test]
+fn where_http_is_answered_is_said_beside_what_is_wrong() {
+    let fake = answering(Reply::Check(Findings {
+        findings: vec![],
+        http: Some("http://127.0.0.1:7431".to_owned()),
+    }));
+    assert_snapshot!(with(&fake, "doctor"), @"
+    exit 0
+    --- stdout
+    --- stderr
+    HTTP is answered at http://127.0.0.1:7431
+    nothing is wrong
+    --- asked
+    Check
+    ");
+    assert_snapshot!(with(&fake, "doctor --json"), @r#"
+    exit 0
+    --- stdout
+    {"schemaVersion":1,"findings":[],"http":"http://127.0.0.1:7431"}
     --- stderr
     --- asked
     Check

@@ -143,7 +143,10 @@ fn another_programs_socket_is_told_apart() {
 
 #[test]
 fn an_answer_to_another_question_is_refused() {
-    let fake = Fake::answering(Reply::NodesList(Nodes { nodes: vec![] }));
+    let fake = Fake::answering(Reply::NodesList(Nodes {
+        nodes: vec![],
+        invitations: vec![],
+    }));
     assert_snapshot!(with(&fake, "status"), @"
     exit 65
     --- stdout
@@ -209,7 +212,10 @@ fn a_gateway_that_stops_before_it_answered_is_unavailable() {
 
 #[test]
 fn a_part_that_nothing_follows_is_no_answer() {
-    let part = Reply::Part(Box::new(Reply::NodesList(Nodes { nodes: vec![] })));
+    let part = Reply::Part(Box::new(Reply::NodesList(Nodes {
+        nodes: vec![],
+        invitations: vec![],
+    })));
     let fake = Fake::that(move |_| Does::SendsAndCloses(vec![frame(&part)]));
     assert_snapshot!(with(&fake, "nodes list"), @"
     exit 69
@@ -229,6 +235,7 @@ fn every_error_of_the_gateway_has_its_exit_code_and_keeps_its_words() {
         (ErrorType::Conflict, 1),
         (ErrorType::InvalidRequest, 2),
         (ErrorType::InvalidData, 65),
+        (ErrorType::NoInput, 66),
         (ErrorType::Unavailable, 69),
         (ErrorType::Unsupported, 69),
         (ErrorType::Internal, 70),

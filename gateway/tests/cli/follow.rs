@@ -26,6 +26,7 @@ fn status(head: u64) -> Vec<u8> {
             pid: 1,
             state_dir: String::new(),
             listen: String::new(),
+            http: None,
             started_at: 0,
             database: String::new(),
             warnings: vec![],

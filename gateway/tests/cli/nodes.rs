@@ -1,10 +1,10 @@
 //! `tidings nodes`
 
 use insta::assert_snapshot;
-use tidings_protocol::Catalog;
 use tidings_protocol::session_api::{
-    Invitation, Node, NodeRemoved, NodeState, Nodes, Reply, RootStatus,
+    Invitation, Node, NodeRemoved, NodeState, Nodes, OpenInvitation, Reply, RootStatus,
 };
+use tidings_protocol::{Catalog, HostName};
 
 use crate::fake::Fake;
 use crate::run::with;
@@ -48,7 +48,10 @@ fn invite_as_json() {
 #[test]
 fn list_shows_each_node_and_what_it_warns_of() {
     let nodes = vec![local(), laptop()];
-    let fake = Fake::answering(Reply::NodesList(Nodes { nodes }));
+    let fake = Fake::answering(Reply::NodesList(Nodes {
+        nodes,
+        invitations: vec![],
+    }));
     assert_snapshot!(with(&fake, "nodes list"), @"
     exit 0
     --- stdout
@@ -63,7 +66,7 @@ fn list_shows_each_node_and_what_it_warns_of() {
     assert_snapshot!(with(&fake, "nodes list --json"), @r#"
     exit 0
     --- stdout
-    {"schemaVersion":1,"nodes":[{"id":"ffffffffffffffffffffffffffffffff","name":"local","hostName":"local","host":"gateway:local","status":"connected","lastSeenAt":1796072703123,"version":"0.1.0","certificateNotAfter":1798664703123},{"id":"0123456789abcdef0123456789abcdef","name":"Ada's laptop","hostName":"laptop","host":"node:0123456789abcdef0123456789abcdef","status":"offline","certificateNotAfter":1796159103123,"warnings":["its certificate expires within a day"]}]}
+    {"schemaVersion":1,"nodes":[{"id":"ffffffffffffffffffffffffffffffff","name":"local","hostName":"local","host":"gateway:local","status":"connected","lastSeenAt":1796072703123,"version":"0.1.0","certificateNotAfter":1798664703123},{"id":"0123456789abcdef0123456789abcdef","name":"Ada's laptop","hostName":"laptop","host":"node:0123456789abcdef0123456789abcdef","status":"offline","certificateNotAfter":1796159103123,"warnings":["its certificate expires within a day"]}],"invitations":[]}
     --- stderr
     --- asked
     NodesList
@@ -71,8 +74,35 @@ fn list_shows_each_node_and_what_it_warns_of() {
 }
 
 #[test]
+fn list_shows_join_links_that_nobody_has_used_and_how_to_withdraw_one() {
+    let invitation = |name: Option<&str>| OpenInvitation {
+        id: "0011223344556677".to_owned(),
+        name: name.map(|name| HostName::parse(name).expect("a name")),
+        created_at: TIME,
+        expires_at: TIME + 600_000,
+    };
+    let fake = Fake::answering(Reply::NodesList(Nodes {
+        nodes: vec![local()],
+        invitations: vec![invitation(Some("desk")), invitation(None)],
+    }));
+    let said = with(&fake, "nodes list");
+    for line in [
+        "a join link for desk works until 2026-11-30 21:15:03 UTC; tidings nodes reject desk withdraws it\n",
+        "a join link for 0011223344556677 works until 2026-11-30 21:15:03 UTC; tidings nodes reject 0011223344556677 withdraws it\n",
+    ] {
+        assert!(said.contains(line), "{said}");
+    }
+    let json = with(&fake, "nodes list --json");
+    let invitations = r#""invitations":[{"id":"0011223344556677","name":"desk","createdAt":1796072703123,"expiresAt":1796073303123},{"id":"0011223344556677","createdAt":1796072703123,"expiresAt":1796073303123}]}"#;
+    assert!(json.contains(invitations), "{json}");
+}
+
+#[test]
 fn an_empty_list_says_so_and_what_comes_next() {
-    let fake = Fake::answering(Reply::NodesList(Nodes { nodes: vec![] }));
+    let fake = Fake::answering(Reply::NodesList(Nodes {
+        nodes: vec![],
+        invitations: vec![],
+    }));
     assert_snapshot!(with(&fake, "nodes list"), @"
     exit 0
     --- stdout
@@ -85,7 +115,7 @@ fn an_empty_list_says_so_and_what_comes_next() {
     assert_snapshot!(with(&fake, "--json nodes list"), @r#"
     exit 0
     --- stdout
-    {"schemaVersion":1,"nodes":[]}
+    {"schemaVersion":1,"nodes":[],"invitations":[]}
     --- stderr
     --- asked
     NodesList

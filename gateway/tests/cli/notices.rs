@@ -76,6 +76,7 @@ fn nothing_pending_is_no_output() {
     hint: tidings watch list
     --- asked
     NoticesDrain(SessionRef { session_key: agent:main:main, agent: None })
+    SessionStatus(StatusQuery { session_key: agent:main:main, agent: None, changes_since: None, reader: None })
     ");
     assert_snapshot!(with(&fake, "notices drain agent:main:main --json"), @r#"
     exit 0
@@ -84,6 +85,7 @@ fn nothing_pending_is_no_output() {
     --- stderr
     --- asked
     NoticesDrain(SessionRef { session_key: agent:main:main, agent: None })
+    SessionStatus(StatusQuery { session_key: agent:main:main, agent: None, changes_since: None, reader: None })
     "#);
     assert_snapshot!(with(&fake, "notices list agent:main:main"), @"
     exit 0
@@ -93,5 +95,6 @@ fn nothing_pending_is_no_output() {
     hint: tidings watch list
     --- asked
     NoticesList(SessionRef { session_key: agent:main:main, agent: None })
+    SessionStatus(StatusQuery { session_key: agent:main:main, agent: None, changes_since: None, reader: None })
     ");
 }

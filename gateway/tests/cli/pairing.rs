@@ -168,7 +168,7 @@ fn approve_takes_the_words_as_words() {
 fn reject_says_whom() {
     let fake = Fake::answering(Reply::NodesReject(PairingRejected {
         rejected: true,
-        id: laptop_id(),
+        id: laptop_id().to_string(),
         machine_name: "ada-laptop".to_owned(),
     }));
     let line = format!("nodes reject {}", laptop_id());
@@ -193,7 +193,10 @@ fn reject_says_whom() {
 #[test]
 fn a_machine_that_asks_stands_in_the_list_with_its_words() {
     let nodes = vec![waiting()];
-    let fake = Fake::answering(Reply::NodesList(Nodes { nodes }));
+    let fake = Fake::answering(Reply::NodesList(Nodes {
+        nodes,
+        invitations: vec![],
+    }));
     assert_snapshot!(with(&fake, "nodes list"), @"
     exit 0
     --- stdout
@@ -207,7 +210,7 @@ fn a_machine_that_asks_stands_in_the_list_with_its_words() {
     assert_snapshot!(with(&fake, "nodes list --json"), @r#"
     exit 0
     --- stdout
-    {"schemaVersion":1,"nodes":[{"id":"0123456789abcdef0123456789abcdef","name":"ada-laptop","hostName":"laptop","host":"node:0123456789abcdef0123456789abcdef","status":"pending","request":{"id":"0123456789abcdef0123456789abcdef","machineName":"ada-laptop","version":"0.1.0","address":"192.0.2.7:50000","words":"acorn window tulip canyon sparrow napkin","expiresAt":1796073303123}}]}
+    {"schemaVersion":1,"nodes":[{"id":"0123456789abcdef0123456789abcdef","name":"ada-laptop","hostName":"laptop","host":"node:0123456789abcdef0123456789abcdef","status":"pending","request":{"id":"0123456789abcdef0123456789abcdef","machineName":"ada-laptop","version":"0.1.0","address":"192.0.2.7:50000","words":"acorn window tulip canyon sparrow napkin","expiresAt":1796073303123}}],"invitations":[]}
     --- stderr
     --- asked
     NodesList

@@ -60,6 +60,7 @@ fn send_can_be_a_sessions_and_says_whether_it_watches() {
     --- stderr
     watched from here on
     --- asked
+    SessionStatus(StatusQuery { session_key: agent:main:main, agent: None, changes_since: None, reader: None })
     SessionsSend(SessionsSend { session_key: agent:ops:main, agent: None, message: PrivateText(7 bytes), sender: Some(agent:main:main), watch: Some(true), expected_session_id: Some("0a1b") })
     "#);
     let refused = watched(false, Some("a session does not watch itself"));
@@ -70,6 +71,7 @@ fn send_can_be_a_sessions_and_says_whether_it_watches() {
     --- stderr
     warning: not watched: a session does not watch itself
     --- asked
+    SessionStatus(StatusQuery { session_key: agent:main:main, agent: None, changes_since: None, reader: None })
     SessionsSend(SessionsSend { session_key: agent:ops:main, agent: None, message: PrivateText(7 bytes), sender: Some(agent:main:main), watch: Some(true), expected_session_id: Some("0a1b") })
     "#);
     assert_snapshot!(with(&refused, &format!("{line} --json")), @r#"
@@ -78,6 +80,7 @@ fn send_can_be_a_sessions_and_says_whether_it_watches() {
     {"schemaVersion":1,"sessionKey":"agent:ops:main","messageId":7,"queued":true,"ran":false,"watched":false,"reason":"a session does not watch itself"}
     --- stderr
     --- asked
+    SessionStatus(StatusQuery { session_key: agent:main:main, agent: None, changes_since: None, reader: None })
     SessionsSend(SessionsSend { session_key: agent:ops:main, agent: None, message: PrivateText(7 bytes), sender: Some(agent:main:main), watch: Some(true), expected_session_id: Some("0a1b") })
     "#);
     assert_snapshot!(with(&refused, "sessions send agent:ops:main Rebase. --watch"), @"
@@ -135,7 +138,7 @@ fn a_text_that_cannot_be_read_is_named_by_its_file_alone() {
     std::fs::write(&bad, b"canary \xff").expect("written");
     let large = fake.state_dir().join("large.txt");
     std::fs::write(&large, "canary".repeat(30_000)).expect("written");
-    for (file, code) in [("bad.txt", 65), ("large.txt", 65), ("missing.txt", 1)] {
+    for (file, code) in [("bad.txt", 65), ("large.txt", 65), ("missing.txt", 66)] {
         let file = fake.state_dir().join(file);
         let line = format!("sessions send agent:ops:main --file {}", file.display());
         let output = in_state_dir(fake.state_dir(), &line);
@@ -162,6 +165,7 @@ fn spawn_prints_the_childs_key() {
     --- stderr
     its task waits for its first turn; its parent watches it from version 12
     --- asked
+    SessionStatus(StatusQuery { session_key: agent:main:main, agent: None, changes_since: None, reader: None })
     SessionsSpawn(SessionsSpawn { parent: Some(agent:main:main), agent: None, runtime: Subagent, label: None, task: PrivateText(5 bytes) })
     ");
     let line =
@@ -172,6 +176,7 @@ fn spawn_prints_the_childs_key() {
     {"schemaVersion":1,"sessionKey":"agent:coder:acp:0a1b","sessionId":"9f8e","messageId":8,"sequence":12,"queued":true,"ran":false}
     --- stderr
     --- asked
+    SessionStatus(StatusQuery { session_key: agent:main:main, agent: None, changes_since: None, reader: None })
     SessionsSpawn(SessionsSpawn { parent: Some(agent:main:main), agent: Some("coder"), runtime: Acp, label: Some("tests"), task: PrivateText(5 bytes) })
     "#);
 }

@@ -10,7 +10,7 @@ use tidings_protocol::{ActorType, Catalog, Host, SignalKind};
 
 use crate::fake::Fake;
 use crate::run::with;
-use crate::values::{TIME, key, laptop_id, session, sessions, thread};
+use crate::values::{TIME, key, laptop, laptop_id, session, sessions, thread};
 
 const ADOPTED: &str = "agent:main:adopted:claude:local:0a1b";
 
@@ -125,6 +125,7 @@ fn list_shows_versions_hosts_and_marks() {
         SessionRow {
             archived: true,
             host: Some(Host::Node(laptop_id())),
+            node: Some(laptop().host_name),
             ..session("global")
         },
     ];
@@ -134,26 +135,26 @@ fn list_shows_versions_hosts_and_marks() {
         has_more: true,
         next_offset: Some(2),
     }));
-    let line = "sessions list --agent main --host local --active-minutes 60 --archived \
-        --limit 2 --offset 0";
+    let line = "sessions list --agent main --kind adopted --host local --active-minutes 60 \
+        --archived --limit 2 --offset 0";
     assert_snapshot!(with(&fake, line), @r#"
     exit 0
     --- stdout
-    SESSION                               VERSION  CHANGED (UTC)        HOST                              MARKS     LABEL
-    agent:main:adopted:claude:local:0a1b       12  2026-11-30 21:05:03  local                             pinned    release
-    global (of main)                            -  2026-11-30 21:05:03  0123456789abcdef0123456789abcdef  archived  -
+    SESSION                               VERSION  CHANGED (UTC)        HOST    MARKS     LABEL
+    agent:main:adopted:claude:local:0a1b       12  2026-11-30 21:05:03  local   pinned    release
+    global (of main)                            -  2026-11-30 21:05:03  laptop  archived  -
     --- stderr
     hint: 2 of 7 shown; the next: tidings sessions list --offset 2
     --- asked
-    SessionsList(SessionsList { agent: Some("main"), host: Some("local"), active_minutes: Some(60), archived: true, limit: Some(2), offset: 0 })
+    SessionsList(SessionsList { agent: Some("main"), kind: Some(Adopted), host: Some("local"), active_minutes: Some(60), archived: true, limit: Some(2), offset: 0 })
     "#);
     assert_snapshot!(with(&fake, "sessions list --json"), @r#"
     exit 0
     --- stdout
-    {"schemaVersion":1,"sessions":[{"sessionKey":"agent:main:adopted:claude:local:0a1b","agentId":"main","sessionId":"0a1b","label":"release","updatedAt":1796072703123,"archived":false,"pinned":true,"host":"gateway:local","stateVersion":12},{"sessionKey":"global","agentId":"main","sessionId":"0a1b","updatedAt":1796072703123,"archived":true,"pinned":false,"host":"node:0123456789abcdef0123456789abcdef"}],"count":7,"hasMore":true,"nextOffset":2}
+    {"schemaVersion":1,"sessions":[{"sessionKey":"agent:main:adopted:claude:local:0a1b","agentId":"main","sessionId":"0a1b","label":"release","updatedAt":1796072703123,"archived":false,"pinned":true,"host":"gateway:local","stateVersion":12},{"sessionKey":"global","agentId":"main","sessionId":"0a1b","updatedAt":1796072703123,"archived":true,"pinned":false,"host":"node:0123456789abcdef0123456789abcdef","node":"laptop"}],"count":7,"hasMore":true,"nextOffset":2}
     --- stderr
     --- asked
-    SessionsList(SessionsList { agent: None, host: None, active_minutes: None, archived: false, limit: None, offset: 0 })
+    SessionsList(SessionsList { agent: None, kind: None, host: None, active_minutes: None, archived: false, limit: None, offset: 0 })
     "#);
 }
 
@@ -166,7 +167,7 @@ fn no_sessions_says_how_to_get_one() {
     no sessions
     hint: tidings catalog list shows threads, tidings sessions adopt takes one in
     --- asked
-    SessionsList(SessionsList { agent: None, host: None, active_minutes: None, archived: false, limit: None, offset: 0 })
+    SessionsList(SessionsList { agent: None, kind: None, host: None, active_minutes: None, archived: false, limit: None, offset: 0 })
     ");
 }
 

@@ -32,6 +32,7 @@ fn status(links: Vec<LinkStatus>) -> Reply {
             pid: 4711,
             state_dir: "/home/ada/.tidings".to_owned(),
             listen: "[::]:7430".to_owned(),
+            http: Some("http://127.0.0.1:7431".to_owned()),
             started_at: TIME - DAY,
             database: "ok".to_owned(),
             warnings: vec!["the clock went back by 2 h".to_owned()],
@@ -71,6 +72,7 @@ fn everything_is_seen_at_a_glance() {
     --- stdout
     gateway   0.1.0, process 4711, since 2026-11-29 21:05:03 UTC
     listens   [::]:7430
+    http      http://127.0.0.1:7431
     state     /home/ada/.tidings
     database  ok
     shows     a certificate until 2027-02-28 21:05:03 UTC; its authority until 2036-11-27 21:05:03 UTC
@@ -92,7 +94,7 @@ fn everything_is_seen_at_a_glance() {
     assert_snapshot!(with(&fake, "status --json"), @r#"
     exit 0
     --- stdout
-    {"schemaVersion":1,"gateway":{"version":"0.1.0","pid":4711,"stateDir":"/home/ada/.tidings","listen":"[::]:7430","startedAt":1795986303123,"database":"ok","warnings":["the clock went back by 2 h"],"serverCertificateNotAfter":1803848703123,"authorityNotAfter":2111432703123},"nodes":[{"id":"ffffffffffffffffffffffffffffffff","name":"local","hostName":"local","host":"gateway:local","status":"connected","lastSeenAt":1796072703123,"version":"0.1.0","certificateNotAfter":1798664703123},{"id":"0123456789abcdef0123456789abcdef","name":"Ada's laptop","hostName":"laptop","host":"node:0123456789abcdef0123456789abcdef","status":"offline","certificateNotAfter":1796159103123,"warnings":["its certificate expires within a day"]}],"links":[{"sessionKey":"agent:main:adopted:claude:laptop:0a1b","catalog":"claude","host":"node:0123456789abcdef0123456789abcdef","threadId":"0a1b","state":"blocked","lastOutcome":"activity","lastReportAt":1796072703123,"lagBytes":123456,"unclassified":7,"blocked":"the rule of a report is too long"},{"sessionKey":"global","catalog":"claude","host":"node:0123456789abcdef0123456789abcdef","threadId":"0a1b","state":"live","lastOutcome":"none","lagBytes":0,"unclassified":0}],"counts":{"sessions":3,"signals":12,"head":15,"watches":2,"notices":1,"links":2}}
+    {"schemaVersion":1,"gateway":{"version":"0.1.0","pid":4711,"stateDir":"/home/ada/.tidings","listen":"[::]:7430","http":"http://127.0.0.1:7431","startedAt":1795986303123,"database":"ok","warnings":["the clock went back by 2 h"],"serverCertificateNotAfter":1803848703123,"authorityNotAfter":2111432703123},"nodes":[{"id":"ffffffffffffffffffffffffffffffff","name":"local","hostName":"local","host":"gateway:local","status":"connected","lastSeenAt":1796072703123,"version":"0.1.0","certificateNotAfter":1798664703123},{"id":"0123456789abcdef0123456789abcdef","name":"Ada's laptop","hostName":"laptop","host":"node:0123456789abcdef0123456789abcdef","status":"offline","certificateNotAfter":1796159103123,"warnings":["its certificate expires within a day"]}],"links":[{"sessionKey":"agent:main:adopted:claude:laptop:0a1b","catalog":"claude","host":"node:0123456789abcdef0123456789abcdef","threadId":"0a1b","state":"blocked","lastOutcome":"activity","lastReportAt":1796072703123,"lagBytes":123456,"unclassified":7,"blocked":"the rule of a report is too long"},{"sessionKey":"global","catalog":"claude","host":"node:0123456789abcdef0123456789abcdef","threadId":"0a1b","state":"live","lastOutcome":"none","lagBytes":0,"unclassified":0}],"counts":{"sessions":3,"signals":12,"head":15,"watches":2,"notices":1,"links":2}}
     --- stderr
     --- asked
     Status
@@ -107,6 +109,7 @@ fn a_gateway_that_follows_nothing_says_what_comes_next() {
     --- stdout
     gateway   0.1.0, process 4711, since 2026-11-29 21:05:03 UTC
     listens   [::]:7430
+    http      http://127.0.0.1:7431
     state     /home/ada/.tidings
     database  ok
     shows     a certificate until 2027-02-28 21:05:03 UTC; its authority until 2036-11-27 21:05:03 UTC

@@ -17,17 +17,22 @@ fn tidings_alone_prints_help() {
       quickstart   Shows the main job on this machine in one go
       gateway      The gateway process
       config       What is configured, and where it comes from
+      logs         What the gateway wrote into its log
       status       The gateway, its nodes and its links at a glance
       doctor       What is wrong, and the command that mends it
       backup       Copies the state database to a new file
       nodes        The machines whose transcripts are followed
       cert         Certificates for machines that are set up by the dozen, or out of reach
+      token        Tokens for programs that ask over HTTP
       catalog      The threads that agent programs wrote on all machines
       agents       Agents, and all that is theirs
       sessions     Sessions: threads taken into the gateway under a session key
       watch        Who is told of changes to which session
       notices      The lines that tell a watcher of a change
       signals      The durable log of what happened to sessions
+      integrate    Has an agent program on this machine call the hooks and the session tools
+      hook         A hook of an agent program on this machine
+      mcp          The session tools of an agent program, by MCP on standard input and output
       completions  Prints a script by which a shell completes commands and options
       man          Prints the man page, or writes the pages of all commands
       help         Print this message or the help of the given subcommand(s)
@@ -42,6 +47,11 @@ fn tidings_alone_prints_help() {
 
     Begin with:
       tidings quickstart
+
+    Exit codes:
+      0 done, 1 there is no such thing or something was found, 2 the command line cannot be meant,
+      65 bad data, 66 no such file, 69 not reachable, 70 a fault of ours, 73 cannot create,
+      74 cannot write to stdout, 75 try later, 77 not permitted, 78 configuration
     --- stderr
     ");
     assert_eq!(alone(""), alone("--help"));
@@ -52,7 +62,7 @@ fn tidings_alone_with_json_is_an_error_document() {
     assert_snapshot!(alone("--json"), @r#"
     exit 2
     --- stdout
-    {"schemaVersion":1,"ok":false,"error":{"type":"usage","message":"tidings needs a command","hint":"the commands are quickstart, gateway, config, status, doctor, backup, nodes, cert, catalog, agents, sessions, watch, notices, signals, completions, man; see tidings --help"}}
+    {"schemaVersion":1,"ok":false,"error":{"type":"usage","message":"tidings needs a command","hint":"the commands are quickstart, gateway, config, logs, status, doctor, backup, nodes, cert, token, catalog, agents, sessions, watch, notices, signals, integrate, hook, mcp, completions, man; see tidings --help"}}
     --- stderr
     "#);
 }
@@ -74,7 +84,7 @@ fn an_unknown_verb_names_the_nearest_and_all_the_others() {
     --- stdout
     --- stderr
     error: there is no command 'stauts'
-    hint: did you mean 'status'? the commands are quickstart, gateway, config, status, doctor, backup, nodes, cert, catalog, agents, sessions, watch, notices, signals, completions, man; see tidings --help
+    hint: did you mean 'status'? the commands are quickstart, gateway, config, logs, status, doctor, backup, nodes, cert, token, catalog, agents, sessions, watch, notices, signals, integrate, hook, mcp, completions, man; see tidings --help
     usage: tidings [OPTIONS] [COMMAND]
     ");
     assert_snapshot!(alone("sessions --state-dir nodes lisst"), @"
@@ -82,13 +92,13 @@ fn an_unknown_verb_names_the_nearest_and_all_the_others() {
     --- stdout
     --- stderr
     error: there is no command 'lisst'
-    hint: did you mean 'list'? the commands are adopt, list, show, status, history, send, spawn, reset, delete, archive, unarchive, pin, unpin, cleanup, import; see tidings sessions --help
+    hint: did you mean 'list'? the commands are adopt, list, show, status, history, send, spawn, reset, delete, archive, unarchive, pin, unpin, cleanup, import, runs; see tidings sessions --help
     usage: tidings sessions [OPTIONS] <COMMAND>
     ");
     assert_snapshot!(alone("sessions lisst --json"), @r#"
     exit 2
     --- stdout
-    {"schemaVersion":1,"ok":false,"error":{"type":"usage","message":"there is no command 'lisst'","hint":"did you mean 'list'? the commands are adopt, list, show, status, history, send, spawn, reset, delete, archive, unarchive, pin, unpin, cleanup, import; see tidings sessions --help"}}
+    {"schemaVersion":1,"ok":false,"error":{"type":"usage","message":"there is no command 'lisst'","hint":"did you mean 'list'? the commands are adopt, list, show, status, history, send, spawn, reset, delete, archive, unarchive, pin, unpin, cleanup, import, runs; see tidings sessions --help"}}
     --- stderr
     "#);
 }
@@ -137,6 +147,9 @@ fn a_bad_value_ends_in_exit_code_2_and_a_document_where_asked() {
         "gateway run --root pi=/srv",
         "gateway run --listen localhost",
         "gateway run --http on",
+        "token create x",
+        "token create x --scope root",
+        "token create x --scope read --expires soon",
         "nodes invite --nmae x",
         "nodes show",
         "nodes rename laptop",
@@ -204,6 +217,10 @@ fn help_of_a_command_ends_in_an_example() {
         "nodes remove",
         "doctor",
         "backup",
+        "logs",
+        "token create",
+        "token list",
+        "token revoke",
         "config show",
         "catalog list",
         "sessions adopt",

@@ -83,6 +83,7 @@ pub(crate) fn session(text: &str) -> SessionRow {
         archived: false,
         pinned: false,
         host: None,
+        node: None,
         state_version: None,
     }
 }

@@ -55,7 +55,7 @@ fn a_refused_watch_is_an_answer_with_its_reason() {
     hint: did you mean agent:main:main? the sessions are agent:main:main, agent:main:other (`tidings sessions list`)
     --- asked
     WatchAdd(WatchPair { watcher: Some(agent:ops:main), target: agent:main:mian, target_agent: None })
-    SessionsList(SessionsList { agent: None, host: None, active_minutes: None, archived: false, limit: Some(200), offset: 0 })
+    SessionsList(SessionsList { agent: None, kind: None, host: None, active_minutes: None, archived: false, limit: Some(200), offset: 0 })
     ");
     assert_snapshot!(with(&fake, &format!("{line} --json")), @r#"
     exit 0
@@ -88,7 +88,7 @@ fn a_watch_refused_for_another_reason_suggests_no_other_target() {
     --- stderr
     --- asked
     WatchAdd(WatchPair { watcher: Some(agent:main:main), target: agent:main:main, target_agent: None })
-    SessionsList(SessionsList { agent: None, host: None, active_minutes: None, archived: false, limit: Some(200), offset: 0 })
+    SessionsList(SessionsList { agent: None, kind: None, host: None, active_minutes: None, archived: false, limit: Some(200), offset: 0 })
     ");
 }
 

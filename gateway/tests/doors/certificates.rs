@@ -165,8 +165,8 @@ async fn a_revoked_certificate_ends_its_connection_and_another_one_brings_the_no
         std::slice::from_ref(&issued.serial)
     );
     let is_refused = |state: &ConnectionState| {
-        matches!(state, ConnectionState::Refused(reason)
-            if reason.contains("certificate has been revoked"))
+        matches!(state, ConnectionState::Refused(refused)
+            if refused.reason.contains("certificate has been revoked"))
     };
     wait_for(&agent, is_refused).await;
     agent.stop();

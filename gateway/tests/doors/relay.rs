@@ -12,9 +12,9 @@ use tidings_node::local::NodeResponder;
 use tidings_node::local::socket::{self, NODE_SOCKET};
 use tidings_protocol::Catalog;
 use tidings_protocol::session_api::{
-    Adopt, AgentRef, ApiError, Backup, CleanupAgents, CleanupDoing, ErrorType, LeaseRef, NodeRef,
-    NodesInvite, NodesRename, Request, SessionsCleanup, SessionsList, SignalsQuery, SignalsRecord,
-    SpeakerRef, StatusQuery, WatchFilter, WatchPair,
+    Adopt, AgentRef, ApiError, Backup, CleanupAgents, CleanupDoing, CronRunsList, ErrorType,
+    LeaseRef, NodeRef, NodesInvite, NodesRename, Request, SessionsCleanup, SessionsList,
+    SignalsQuery, SignalsRecord, SpeakerRef, StatusQuery, WatchFilter, WatchPair,
 };
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -266,6 +266,7 @@ fn operator_requests() -> Vec<Request> {
             agents: CleanupAgents::All {},
             doing: CleanupDoing::Enforce,
         }),
+        Request::CronRunsList(CronRunsList::default()),
         Request::Check {},
     ]
 }

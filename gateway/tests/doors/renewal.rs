@@ -158,8 +158,8 @@ async fn a_copied_node_is_refused_while_the_first_one_answers() {
     wait_for(&first, is_connected).await;
     let second = pair.agent(&copy);
     let refused = |state: &ConnectionState| {
-        matches!(state, ConnectionState::Refused(reason)
-            if reason.contains("another machine with this node's key is connected"))
+        matches!(state, ConnectionState::Refused(refused)
+            if refused.reason.contains("another machine with this node's key is connected"))
     };
     wait_for(&second, refused).await;
     assert!(is_connected(&first.connection().borrow().0));
@@ -228,7 +228,9 @@ async fn the_gateways_own_certificate_is_swapped_in_time_and_no_connection_is_dr
         state_dir: scratch.path().to_owned(),
         listen: gateway,
         started_at: clock.now(),
+        http: None,
         config: watch::channel(Arc::default()).1,
+        wake_commands: Arc::default(),
     };
     let sessions = Arc::new(Service::new(context.clone(), info));
     let accepting = listener::accept(endpoint.clone(), context.clone(), sessions, stopped);

@@ -22,11 +22,12 @@ use tidings_protocol::{Catalog, SessionKey, SignalKind};
 use tokio::sync::watch;
 
 /// Longer than anything here takes, also on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The service behind a socket, with nothing else of a gateway.
 pub(crate) struct Served {
     pub(crate) state: State,
+    pub(crate) service: Service,
     pub(crate) dir: TempDir,
     _stop: watch::Sender<bool>,
 }
@@ -50,14 +51,18 @@ impl Served {
             state_dir: dir.path().to_owned(),
             listen: "127.0.0.1:7430".parse().expect("address"),
             started_at: clock.now(),
+            http: None,
             config: watch::channel(Arc::new(config)).1,
+            wake_commands: Arc::default(),
         };
         let service = Service::new(Arc::new(context), info);
+        let served = service.clone();
         let door = socket::bind(dir.path().join(GATEWAY_SOCKET)).expect("socket");
         let (stop, stopped) = watch::channel(false);
         tokio::spawn(socket::serve(door, Arc::new(service), stopped));
         Self {
             state,
+            service: served,
             dir,
             _stop: stop,
         }
@@ -107,6 +112,7 @@ pub(crate) fn options(
     GatewayOptions {
         state_dir: state_dir.to_owned(),
         listen: "127.0.0.1:0".parse().expect("address"),
+        http: None,
         local_roots,
         config: watch::channel(Arc::new(Config::default())).1,
         clock,

@@ -5,7 +5,9 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 use tidings_node::cli::Connection;
-use tidings_protocol::session_api::{CronRunBegin, ErrorType, Request, SessionEntry, SessionsList};
+use tidings_protocol::session_api::{
+    CronRunBegin, ErrorType, Request, RunEnd, RunFinished, SessionEntry, SessionsList,
+};
 use tokio::time::Instant;
 
 use crate::served::{PATIENCE, Served, ask, body, connect, gateway, refused, session, speaker};
@@ -231,7 +233,26 @@ async fn a_run_of_a_cron_job_has_a_session_and_a_forced_one_archives_the_convers
         (&first.session_id, false)
     );
     assert!(transcript.exists());
+    let finished = RunFinished {
+        session_key: first.session_key.clone(),
+        agent: None,
+        outcome: RunEnd::Timeout,
+        result: None,
+        run_id: Some(second.run_id.to_string()),
+        caller: None,
+    };
+    ask(&mut door, Request::RunFinished(finished)).await;
     let third = body!(ask(&mut door, begin(true)).await, CronRunBegin);
+    let (code, said) = tidings(served.dir.path(), ["sessions", "runs", "nightly"]).await;
+    let outcomes: Vec<_> = (0..3).map(|n| said["runs"][n]["outcome"].clone()).collect();
+    assert_eq!(
+        (code, outcomes),
+        (
+            Some(0),
+            vec![Value::Null, json!("timeout"), json!("abandoned")]
+        ),
+        "{said}"
+    );
     assert!(third.is_new && third.session_id != first.session_id);
     assert!(!transcript.exists());
     let archived = std::fs::read_dir(&dir)
@@ -328,7 +349,7 @@ async fn the_sessions_of_another_state_directory_are_taken_over_once_and_it_is_o
     assert_eq!(code, Some(69), "a live one is refused: {said}");
     drop(door);
     gateway.stop().await;
-    for (wrong, exit) in [("nowhere", 1), ("state", 2), ("openclaw/agents", 65)] {
+    for (wrong, exit) in [("nowhere", 66), ("state", 2), ("openclaw/agents", 65)] {
         let path = scratch.path().join(wrong);
         let path = path.to_str().expect("text");
         let (code, said) = tidings(&state_dir, ["sessions", "import", path]).await;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 use tidings_gateway::state::{
-    AgentId, Effect, LEASE_MS, NewSignal, SessionAddress, State, StateOptions, StatusRead,
-    TurnToken,
+    AgentId, Effect, LEASE_MS, NewSignal, RollOver, SessionAddress, State, StateOptions,
+    StatusRead, TurnToken,
 };
 use tidings_node::clock::Clock;
 use tidings_protocol::session_api::Notice;
@@ -152,9 +152,12 @@ impl World {
                 assert_eq!(ended, Ok(u64::from(expected)));
             }
             Op::RollOver(who) => {
-                let dropped = self.state.roll_over_session(address(self.key(who))).await;
+                let dropped = self
+                    .state
+                    .roll_over_session(RollOver::of(address(self.key(who))))
+                    .await;
                 let expected = self.watchers[who as usize].roll_over();
-                assert_eq!(dropped, Ok(expected));
+                assert_eq!(dropped, Ok(Some(expected)));
             }
             Op::Lapse => {
                 *self.clock.0.lock().expect("clock") += LEASE_MS;

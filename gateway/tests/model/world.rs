@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 use tidings_gateway::state::{
-    AgentId, Effect, NewSignal, Retention, SessionAddress, State, StateOptions, StatusRead,
-    TurnToken,
+    AgentId, Effect, NewSignal, Retention, RollOver, SessionAddress, State, StateOptions,
+    StatusRead, TurnToken,
 };
 use tidings_node::clock::Clock;
 use tidings_protocol::{EpochMs, SessionKey, SignalKind};
@@ -265,7 +265,10 @@ impl World {
             }
             Step::RollOver { .. } => {
                 self.model.roll_over(session);
-                self.state.roll_over_session(at).await.map(drop)
+                self.state
+                    .roll_over_session(RollOver::of(at))
+                    .await
+                    .map(drop)
             }
             _ => {
                 self.model.delete(session);

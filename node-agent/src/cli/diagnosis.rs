@@ -10,6 +10,7 @@ use tidings_protocol::session_api::{Finding, Severity};
 
 use super::{CommandError, Note, Output, Page};
 use crate::open_files::Open;
+use crate::programs::integrate::look::{self, IntegrationLook, Standing};
 
 /// What was found, and what was mended.
 #[derive(Debug, Default, Serialize)]
@@ -17,6 +18,11 @@ pub struct Diagnosis {
     findings: Vec<Finding>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     fixed: Vec<Fixed>,
+    /// Where a gateway answers HTTP, where it does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub http: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    integrations: Vec<IntegrationLook>,
 }
 
 /// Something that is as it should be now.
@@ -77,6 +83,14 @@ impl Diagnosis {
         });
     }
 
+    /// How this user's agent programs stand; `own_name` is how the program that looks is
+    /// called.
+    pub fn look_at_programs(&mut self, own_name: &str) {
+        let (looks, findings) = look::look(own_name);
+        self.integrations = looks;
+        self.findings.extend(findings);
+    }
+
     /// Prints it, the worst first. Findings are a negative answer.
     pub fn print(mut self, output: Output) -> Result<(), CommandError> {
         self.findings.sort_by_key(|found| Reverse(found.severity));
@@ -107,9 +121,19 @@ fn page(diagnosis: &Diagnosis) -> Page {
         };
         let _ = writeln!(text, "{severity}: {}\nhint: {}", found.what, found.hint);
     }
-    if diagnosis.findings.is_empty() {
-        Page::of(text).with(Note::Info("nothing is wrong".to_owned()))
-    } else {
-        Page::of(text)
+    for look in &diagnosis.integrations {
+        if look.standing == Standing::NotInstalled
+            && let Some(next) = &look.next
+        {
+            let _ = writeln!(text, "{} is not integrated\nhint: {next}", look.program);
+        }
     }
+    let mut page = Page::of(text);
+    if let Some(url) = &diagnosis.http {
+        page = page.with(Note::Info(format!("HTTP is answered at {url}")));
+    }
+    if diagnosis.findings.is_empty() {
+        page = page.with(Note::Info("nothing is wrong".to_owned()));
+    }
+    page
 }

@@ -240,7 +240,10 @@ mod tests {
     }
 
     fn part() -> Vec<u8> {
-        let part = Reply::NodesList(Nodes { nodes: vec![] });
+        let part = Reply::NodesList(Nodes {
+            nodes: vec![],
+            invitations: vec![],
+        });
         encode(&Reply::Part(Box::new(part))).expect("frame")
     }
 

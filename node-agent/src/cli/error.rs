@@ -11,6 +11,11 @@ use super::output::{Output, OutputFormat, document, write_stderr, write_stdout};
 
 /// The exit code where stdout cannot be written (sysexits `EX_IOERR`).
 const EXIT_STDOUT: u8 = 74;
+/// What the exit codes mean, for the help of both programs.
+pub const EXIT_CODES: &str = "Exit codes:
+  0 done, 1 there is no such thing or something was found, 2 the command line cannot be meant,
+  65 bad data, 66 no such file, 69 not reachable, 70 a fault of ours, 73 cannot create,
+  74 cannot write to stdout, 75 try later, 77 not permitted, 78 configuration";
 
 /// Why a command did not do what was asked.
 #[derive(Debug, thiserror::Error)]
@@ -131,7 +136,7 @@ impl CommandError {
 /// The error for a file that was named on the command line and cannot be read.
 pub fn file_error(path: &Path, error: &io::Error) -> ApiError {
     let error_type = match error.kind() {
-        ErrorKind::NotFound => ErrorType::NotFound,
+        ErrorKind::NotFound => ErrorType::NoInput,
         ErrorKind::PermissionDenied => ErrorType::NotPermitted,
         _ => ErrorType::InvalidData,
     };

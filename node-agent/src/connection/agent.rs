@@ -8,7 +8,10 @@ use std::time::Duration;
 use quinn::{ClientConfig, Connection, ConnectionError, Endpoint};
 use ring::rand::{SecureRandom, SystemRandom};
 use tidings_protocol::identity::GATEWAY_SERVER_NAME;
-use tidings_protocol::session_api::{ApiError, CertificateState, ErrorType, NodeStatus};
+use tidings_protocol::session_api::{
+    ApiError, Call, CertificateState, ErrorType, NodeStatus, Request,
+};
+use tidings_protocol::wire::messages::Refused;
 use tidings_protocol::{Catalog, EpochMs, HostName, NodeId};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -53,7 +56,7 @@ pub enum ConnectionState {
     /// Welcomed by the gateway.
     Connected,
     /// Turned away: why, and what to do.
-    Refused(String),
+    Refused(Refused),
 }
 
 impl ConnectionState {
@@ -79,7 +82,24 @@ impl ConnectionState {
         match self {
             Self::Connecting(reason) => reason.as_deref(),
             Self::Connected => None,
-            Self::Refused(reason) => Some(reason),
+            Self::Refused(refused) => Some(&refused.reason),
+        }
+    }
+
+    /// Why it is not connected, and what to do where the gateway has said so.
+    pub fn trouble(&self) -> Option<String> {
+        let reason = self.reason()?;
+        Some(match self.hint() {
+            Some(hint) => format!("{reason}: {hint}"),
+            None => reason.to_owned(),
+        })
+    }
+
+    /// What to do, where the gateway has said so.
+    pub fn hint(&self) -> Option<&str> {
+        match self {
+            Self::Refused(refused) => Some(&refused.hint),
+            Self::Connecting(_) | Self::Connected => None,
         }
     }
 }
@@ -162,6 +182,15 @@ impl Agent {
         welcomed.ok_or_else(|| self.shared.out_of_reach())
     }
 
+    /// Reads at once what a hook speaks of: its program has just written, or is about to.
+    /// Nothing for any other call.
+    pub fn nudge_for(&self, call: &Call) {
+        if let (Request::HookEvent(_), Some(caller)) = (&call.request, &call.caller) {
+            let thread = (caller.catalog, caller.thread_id.clone());
+            self.shared.follower.nudge(&thread);
+        }
+    }
+
     /// The agent at a glance.
     pub async fn status(&self) -> NodeStatus {
         let (state, since) = self.shared.state.borrow().clone();
@@ -173,7 +202,8 @@ impl Agent {
             gateway: self.shared.gateway.clone(),
             connection: state.as_str().to_owned(),
             connection_since: since,
-            connection_error: state.reason().map(str::to_owned),
+            connection_error: state.trouble(),
+            connection_hint: state.hint().map(str::to_owned),
             certificate_not_after: self.shared.credentials.not_after(),
             certificate_state: self.shared.credentials.standing(self.shared.clock.now()),
             gateway_ahead_ms: self.shared.gateway_ahead(),
@@ -197,8 +227,12 @@ impl Shared {
         let (state, since) = self.state.borrow().clone();
         let (gateway, since) = (&self.gateway, utc(since));
         let message = match state {
-            ConnectionState::Refused(reason) => {
-                format!("the gateway at {gateway} refuses this node since {since} UTC: {reason}")
+            ConnectionState::Refused(refused) => {
+                let reason = refused.reason;
+                let message = format!(
+                    "the gateway at {gateway} refuses this node since {since} UTC: {reason}"
+                );
+                return ApiError::new(ErrorType::Unavailable, message).with_hint(refused.hint);
             }
             ConnectionState::Connecting(Some(reason)) => {
                 format!("the gateway at {gateway} is out of reach since {since} UTC: {reason}")
@@ -249,8 +283,8 @@ impl Shared {
                     ConnectionState::Connecting(reason) => {
                         tracing::warn!(gateway = self.gateway, reason, "not connected");
                     }
-                    ConnectionState::Refused(reason) => {
-                        tracing::error!(gateway = self.gateway, reason, "refused");
+                    ConnectionState::Refused(Refused { reason, hint, .. }) => {
+                        tracing::error!(gateway = self.gateway, reason, hint, "refused");
                     }
                 }
             }
@@ -326,8 +360,7 @@ async fn keep_connected(shared: Arc<Shared>, mut stopped: watch::Receiver<bool>)
                 Ending::Lost
             }
             End::Refused(refused) => {
-                let reason = format!("{}: {}", refused.reason, refused.hint);
-                shared.set_state(ConnectionState::Refused(reason));
+                shared.set_state(ConnectionState::Refused(refused));
                 Ending::Refused
             }
         };

@@ -37,6 +37,8 @@ pub struct NodeIdentity {
     pub host_name: HostName,
     /// Where the gateway listens, `host:port`.
     pub gateway: String,
+    /// The fingerprint of the link it joined by; none where it joined in another way.
+    pub joined_by: Option<[u8; 32]>,
 }
 
 /// Why a node's identity cannot be read or written.
@@ -73,6 +75,8 @@ struct Stored {
     gateway: String,
     certificate: String,
     authority: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    joined_by: Option<String>,
 }
 
 impl Stored {
@@ -95,6 +99,7 @@ pub(super) fn write_issued(
         gateway: issued.gateway.clone(),
         certificate: hex(&issued.certificate),
         authority: hex(&issued.authority),
+        joined_by: None,
     }
     .write(path)
 }
@@ -221,6 +226,9 @@ impl NodeIdentity {
             node_id: stored.node_id,
             host_name: stored.host_name,
             gateway: stored.gateway,
+            joined_by: stored
+                .joined_by
+                .and_then(|text| unhex(&text)?.try_into().ok()),
         };
         if identity.key.node_id() != identity.node_id {
             return Err(damaged("its node id is not that of the key beside it"));
@@ -240,6 +248,7 @@ impl NodeIdentity {
             gateway: self.gateway.clone(),
             certificate: hex(&self.certificate),
             authority: hex(&self.authority),
+            joined_by: self.joined_by.map(|fingerprint| hex(&fingerprint)),
         }
         .write(&dir.join(IDENTITY_FILE))
     }

@@ -89,7 +89,8 @@ impl From<NodeIdentity> for JoinError {
     }
 }
 
-/// Pairs with the gateway of `link` and stores the identity in `dir`.
+/// Pairs with the gateway of `link` and stores the identity in `dir`. A directory that has joined
+/// by this link already gets the same answer.
 pub async fn join(
     link: &JoinLink,
     machine_name: &str,
@@ -97,7 +98,11 @@ pub async fn join(
     clock: &Arc<dyn Clock>,
 ) -> Result<NodeIdentity, JoinError> {
     if let Ok(identity) = NodeIdentity::load(dir) {
-        return Err(identity.into());
+        return if identity.joined_by == Some(link.fingerprint()) {
+            Ok(identity)
+        } else {
+            Err(identity.into())
+        };
     }
     let trust = Trust::Pinned(link.ca_pin);
     let (endpoint, connection) = connect(&link.address, trust, clock).await?;
@@ -119,7 +124,10 @@ pub async fn join(
         Message::Refused(refused) => return Err(JoinError::Refused(refused)),
         _ => return Err(JoinError::Answer("it is of another kind")),
     };
-    let identity = identity_of(joined, key, &link.ca_pin, link.address.clone())?;
+    let identity = NodeIdentity {
+        joined_by: Some(link.fingerprint()),
+        ..identity_of(joined, key, &link.ca_pin, link.address.clone())?
+    };
     identity.save(dir)?;
     Ok(identity)
 }
@@ -148,6 +156,7 @@ pub(super) fn identity_of(
         node_id: joined.node_id,
         host_name: joined.host_name,
         gateway,
+        joined_by: None,
     })
 }
 

@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 use super::credentials::Credentials;
 use super::transport::{CONTROL_FRAME_BYTES, REQUEST_DEADLINE};
 use crate::clock::Clock;
-use crate::follow::Follower;
+use crate::follow::{Follower, GatewayClock, Moment};
 use crate::framed::{self, StreamError};
 
 /// How long the gateway may take to welcome.
@@ -77,6 +77,7 @@ impl Session<'_> {
         welcomed: impl FnOnce(EpochMs),
         stopped: &mut watch::Receiver<bool>,
     ) -> End {
+        let asked = Moment::of(self.clock);
         let greeting = tokio::time::timeout(WELCOME_DEADLINE, self.greet(hello));
         let (welcome, control) = match greeting.await {
             Err(_) => return End::Lost("the gateway did not welcome in time".to_owned()),
@@ -86,7 +87,13 @@ impl Session<'_> {
             Ok(Ok(_)) => return End::Lost("the gateway did not welcome".to_owned()),
         };
         welcomed(welcome.gateway_time);
-        self.serve(&welcome, control, stopped).await
+        let (reports, queue) = mpsc::channel(reports_in_flight(&welcome));
+        let gateway = GatewayClock {
+            showed: welcome.gateway_time,
+            asked,
+        };
+        self.follower.connected(reports, gateway);
+        self.serve(queue, control, stopped).await
     }
 
     async fn greet(
@@ -121,16 +128,11 @@ impl Session<'_> {
 
     async fn serve(
         &self,
-        welcome: &Welcome,
+        queue: mpsc::Receiver<Report>,
         (mut control_out, control_in): (SendStream, RecvStream),
         stopped: &mut watch::Receiver<bool>,
     ) -> End {
         let (connection, follower) = (self.connection, self.follower);
-        let in_flight = welcome
-            .max_reports_in_flight
-            .clamp(1, MAX_REPORTS_IN_FLIGHT);
-        let (reports, queue) = mpsc::channel(in_flight as usize);
-        follower.connected(reports);
         let mut tasks = JoinSet::new();
         tasks.spawn(read_control(control_in));
         tasks.spawn(read_links(connection.clone(), follower.clone()));
@@ -210,6 +212,14 @@ impl Session<'_> {
             .await?
             .ok_or(StreamError::Torn)
     }
+}
+
+/// How many reports may wait for their answers at once.
+fn reports_in_flight(welcome: &Welcome) -> usize {
+    let in_flight = welcome
+        .max_reports_in_flight
+        .clamp(1, MAX_REPORTS_IN_FLIGHT);
+    in_flight as usize
 }
 
 async fn say_goodbye(control: &mut SendStream) {

@@ -1,6 +1,5 @@
-//! Lists the threads of this machine, newest first, and opens one for being followed.
+//! Finds the threads of this machine, and opens one for being followed.
 
-use std::collections::HashSet;
 use std::fs::{self, Metadata};
 use std::ops::ControlFlow;
 use std::os::unix::fs::MetadataExt;
@@ -8,9 +7,7 @@ use std::path::{Path, PathBuf};
 
 use tidings_protocol::report::MAX_PATH_BYTES;
 use tidings_protocol::session_api::{ApiError, ErrorType, HistoryItems};
-use tidings_protocol::wire::messages::{
-    CatalogPage, CatalogThreads, HistoryPage, MAX_CATALOG_PAGE, OpenThread, Thread, ThreadOpened,
-};
+use tidings_protocol::wire::messages::{HistoryPage, OpenThread, Thread, ThreadOpened};
 use tidings_protocol::{Catalog, EpochMs, ThreadId};
 
 use super::files::{name_has_thread, thread_in_name};
@@ -20,66 +17,19 @@ use super::walk::{Step, walk};
 use crate::history;
 use crate::tail::{self, FirstPrompt, Places, TailError, ThreadHead};
 
-/// How large a page may become, encoded: a frame has 256 KiB, and a row's cost is an
-/// estimate.
-const MAX_PAGE_BYTES: usize = 192 * 1024;
-/// What the field names and numbers of a row take, at most.
-const ROW_OVERHEAD_BYTES: usize = 128;
 /// How many threads can be listed: the newest, twice as many as the largest home that is
-/// measured. Bounds the memory of one request to a few megabytes.
+/// measured. Bounds the memory of one listing to a few megabytes.
 const MAX_LISTED: usize = 20_000;
 /// The longest title, in characters.
 const MAX_TITLE_CHARS: usize = 200;
 
 /// A transcript as its directory shows it.
-struct Found {
-    catalog: Catalog,
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) catalog: Catalog,
     path: PathBuf,
     updated_at: EpochMs,
     size_bytes: u64,
-}
-
-/// One page of the threads on this machine, newest first. A thread that stands in several
-/// files is listed once, with the newest. Blocks while it reads.
-#[must_use]
-pub fn list(places: &RootPlaces, page: &CatalogPage) -> CatalogThreads {
-    let prompt = if page.titles {
-        FirstPrompt::Show
-    } else {
-        FirstPrompt::Hide
-    };
-    let limit = page.limit.min(MAX_CATALOG_PAGE) as usize;
-    let mut listed = HashSet::new();
-    let rest = newest_first(places, page.catalog)
-        .into_iter()
-        .filter_map(|found| Some((thread_of(&found)?, found)))
-        .filter(|(thread, found)| listed.insert((found.catalog, thread.clone())))
-        .skip(page.offset as usize);
-    let mut threads = Vec::new();
-    let mut bytes = 0;
-    for (thread, found) in rest {
-        if threads.len() == limit {
-            return CatalogThreads {
-                threads,
-                more: true,
-            };
-        }
-        let Some(row) = row(places, thread, &found, prompt) else {
-            continue;
-        };
-        bytes += row_bytes(&row);
-        if bytes > MAX_PAGE_BYTES {
-            return CatalogThreads {
-                threads,
-                more: true,
-            };
-        }
-        threads.push(row);
-    }
-    CatalogThreads {
-        threads,
-        more: false,
-    }
 }
 
 /// Reads a thread up to its end and makes the marker for following it from there. Blocks
@@ -107,14 +57,14 @@ pub fn history(places: &RootPlaces, wanted: &HistoryPage) -> Result<HistoryItems
 
 /// The newest file that is this thread: by its name if one is, else by its header.
 fn find(places: &RootPlaces, catalog: Catalog, thread: &ThreadId) -> Option<Found> {
-    let (named, others): (Vec<Found>, Vec<Found>) = newest_first(places, Some(catalog))
-        .into_iter()
-        .partition(|found| {
-            file_name(&found.path).is_some_and(|name| name_has_thread(catalog, name, thread))
-        });
+    let is_named =
+        |path: &Path| file_name(path).is_some_and(|name| name_has_thread(catalog, name, thread));
     let is_it = |found: &Found| thread_of(found).is_some_and(|id| id == *thread);
+    let only = Some(catalog);
+    let named = newest_first(places, only, is_named).files;
     let mut found = named.into_iter().find(is_it);
     if found.is_none() && catalog != Catalog::Claude {
+        let others = newest_first(places, only, |path| !is_named(path)).files;
         found = others.into_iter().find(is_it);
     }
     found
@@ -154,32 +104,50 @@ fn cannot_open(error: &TailError) -> ApiError {
     ApiError::new(error_type, error.to_string()).with_hint(hint)
 }
 
-/// Every transcript within reach, newest first, but for the oldest beyond [`MAX_LISTED`].
-fn newest_first(places: &RootPlaces, only: Option<Catalog>) -> Vec<Found> {
-    let mut files = Vec::new();
+/// The newest files, and how many older ones there are.
+#[derive(Debug, Default)]
+pub(super) struct Newest {
+    pub(super) files: Vec<Found>,
+    pub(super) left_out: u64,
+}
+
+impl Newest {
+    fn keep(&mut self) {
+        self.files
+            .sort_unstable_by(|a, b| (b.updated_at, &a.path).cmp(&(a.updated_at, &b.path)));
+        self.left_out += self.files.len().saturating_sub(MAX_LISTED) as u64;
+        self.files.truncate(MAX_LISTED);
+    }
+}
+
+/// The transcripts within reach that `is_wanted`, newest first, but for the oldest beyond
+/// [`MAX_LISTED`].
+pub(super) fn newest_first(
+    places: &RootPlaces,
+    only: Option<Catalog>,
+    is_wanted: impl Fn(&Path) -> bool,
+) -> Newest {
+    let mut newest = Newest::default();
     for catalog in Catalog::ALL {
         if only.is_some_and(|only| only != catalog) {
             continue;
         }
         for root in places.within_reach(catalog).0 {
             let _ = walk(root, &root.path, &mut |step| {
-                if let Step::Transcript(file) = step {
-                    files.extend(regular(places, catalog, file.path));
+                if let Step::Transcript(file) = step
+                    && is_wanted(file.path)
+                {
+                    newest.files.extend(regular(places, catalog, file.path));
                 }
-                if files.len() >= 2 * MAX_LISTED {
-                    keep_newest(&mut files);
+                if newest.files.len() >= 2 * MAX_LISTED {
+                    newest.keep();
                 }
                 ControlFlow::Continue(())
             });
         }
     }
-    keep_newest(&mut files);
-    files
-}
-
-fn keep_newest(files: &mut Vec<Found>) {
-    files.sort_unstable_by(|a, b| (b.updated_at, &a.path).cmp(&(a.updated_at, &b.path)));
-    files.truncate(MAX_LISTED);
+    newest.keep();
+    newest
 }
 
 /// The file, if it is a regular one or a link to one inside the roots.
@@ -204,7 +172,7 @@ fn modified_ms(metadata: &Metadata) -> EpochMs {
 }
 
 /// The thread that a file is. Codex names it twice, and the header decides.
-fn thread_of(found: &Found) -> Option<ThreadId> {
+pub(super) fn thread_of(found: &Found) -> Option<ThreadId> {
     let in_name = file_name(&found.path).and_then(|name| thread_in_name(found.catalog, name));
     match found.catalog {
         Catalog::Claude => in_name,
@@ -216,7 +184,7 @@ fn thread_of(found: &Found) -> Option<ThreadId> {
 }
 
 /// The row of a thread; `None` when its file has gone meanwhile.
-fn row(
+pub(super) fn row(
     places: &RootPlaces,
     thread: ThreadId,
     found: &Found,
@@ -267,210 +235,14 @@ fn one_line(text: &str) -> Option<String> {
     (!line.is_empty()).then_some(line)
 }
 
-fn row_bytes(row: &Thread) -> usize {
-    let optional = |text: &Option<String>| text.as_ref().map_or(0, String::len);
-    ROW_OVERHEAD_BYTES
-        + row.path.len()
-        + row.thread_id.as_str().len()
-        + optional(&row.cwd)
-        + optional(&row.title)
-}
-
 fn file_name(path: &Path) -> Option<&str> {
     path.file_name()?.to_str()
 }
 
 #[cfg(test)]
 mod tests {
-    use std::fs::File;
-    use std::sync::Arc;
-    use std::time::{Duration, SystemTime};
-
-    use tidings_protocol::wire::Message;
-    use tidings_protocol::wire::frame::encode;
-
     use super::*;
-    use crate::discover::{RootSet, Surroundings};
-
-    const UUID: &str = "0199a213-81c0-7800-8aa1-bbab2a035a5";
-
-    struct Scratch {
-        directory: tempfile::TempDir,
-        places: RootPlaces,
-    }
-
-    impl Scratch {
-        fn new() -> Self {
-            let directory = tempfile::tempdir().expect("a directory");
-            let given: Vec<_> = ["claude", "codex", "openclaw"]
-                .iter()
-                .map(|catalog| {
-                    let path = directory.path().join(catalog);
-                    fs::create_dir_all(&path).expect("a directory");
-                    format!("{catalog}={}", path.display())
-                        .parse()
-                        .expect("a root")
-                })
-                .collect();
-            let roots = RootSet::new(&Surroundings::default(), &given).expect("roots");
-            Self {
-                places: RootPlaces::new(Arc::new(roots)),
-                directory,
-            }
-        }
-
-        /// Writes a file that was changed `at` seconds after 1970.
-        fn write(&self, path: &str, at: u64, text: &str) -> PathBuf {
-            let path = self.directory.path().join(path);
-            fs::create_dir_all(path.parent().expect("a parent")).expect("directories");
-            fs::write(&path, text).expect("write");
-            let changed = SystemTime::UNIX_EPOCH + Duration::from_secs(at);
-            let file = File::options().append(true).open(&path).expect("open");
-            file.set_modified(changed).expect("a time");
-            path
-        }
-
-        fn ids(&self, page: &CatalogPage) -> (Vec<String>, bool) {
-            let page = list(&self.places, page);
-            let ids = page.threads.iter().map(|row| row.thread_id.to_string());
-            (ids.collect(), page.more)
-        }
-    }
-
-    fn page(offset: u32, limit: u32) -> CatalogPage {
-        CatalogPage {
-            offset,
-            limit,
-            ..CatalogPage::default()
-        }
-    }
-
-    fn openclaw(id: &str) -> String {
-        format!("{{\"type\":\"session\",\"id\":\"{id}\"}}\n")
-    }
-
-    #[test]
-    fn threads_of_all_catalogs_come_newest_first_and_once() {
-        let scratch = Scratch::new();
-        scratch.write("claude/p/a.jsonl", 40, "");
-        scratch.write("claude/q/a.jsonl", 10, "");
-        scratch.write("claude/p/agent-x.jsonl", 99, "");
-        scratch.write(&format!("codex/2026/rollout-1-{UUID}1.jsonl"), 30, "");
-        let meta = "{\"type\":\"session_meta\",\"payload\":{\"id\":\"own-id\"}}\n";
-        scratch.write(&format!("codex/rollout-1-{UUID}2.jsonl"), 20, meta);
-        scratch.write("openclaw/s.jsonl", 50, &openclaw("header-id"));
-        scratch.write("openclaw/no-header.jsonl", 60, "{}\n");
-        let expected = [
-            "header-id".to_owned(),
-            "a".to_owned(),
-            format!("{UUID}1"),
-            "own-id".to_owned(),
-        ];
-        assert_eq!(scratch.ids(&page(0, 10)), (expected.to_vec(), false));
-        assert_eq!(scratch.ids(&page(0, 2)), (expected[..2].to_vec(), true));
-        assert_eq!(scratch.ids(&page(2, 2)), (expected[2..].to_vec(), false));
-        assert_eq!(scratch.ids(&page(9, 2)), (Vec::new(), false));
-        let only = CatalogPage {
-            catalog: Some(Catalog::Codex),
-            ..page(0, 10)
-        };
-        assert_eq!(scratch.ids(&only), (expected[2..].to_vec(), false));
-    }
-
-    #[test]
-    fn a_title_is_the_programs_own_and_a_prompt_only_where_it_was_asked_for() {
-        let scratch = Scratch::new();
-        let said = r#""message":{"role":"user","content":"a secret wish"}"#;
-        let claude = format!("{{\"type\":\"user\",\"uuid\":\"1\",\"cwd\":\"/c\",{said}}}\n");
-        let own = "{\"type\":\"ai-title\",\"aiTitle\":\"Claude's\"}\n";
-        scratch.write("claude/p/a.jsonl", 60, &(claude.clone() + own));
-        scratch.write("claude/p/b.jsonl", 50, &claude);
-        let meta = r#"{"type":"session_meta","payload":{"id":"c","cwd":"/x"}}"#;
-        let codex = format!(
-            "{meta}\n{}\n",
-            r#"{"type":"event_msg","payload":{"type":"user_message","message":"a secret wish"}}"#
-        );
-        let own = r#"{"type":"event_msg","payload":{"type":"thread_name_updated","thread_name":"Codex's"}}"#;
-        scratch.write(
-            &format!("codex/rollout-1-{UUID}1.jsonl"),
-            40,
-            &(codex.clone() + own + "\n"),
-        );
-        scratch.write(
-            &format!("codex/rollout-1-{UUID}2.jsonl"),
-            30,
-            &codex.replace("\"c\"", "\"d\""),
-        );
-        let pi = openclaw("e") + &format!("{{\"type\":\"message\",{said}}}\n");
-        let own = "{\"type\":\"session_info\",\"name\":\"Pi's\"}\n";
-        scratch.write("openclaw/e.jsonl", 20, &(pi.clone() + own));
-        scratch.write("openclaw/f.jsonl", 10, &pi.replace("\"e\"", "\"f\""));
-        let titles = |titles| {
-            let asked = CatalogPage {
-                titles,
-                ..page(0, 10)
-            };
-            let listed = list(&scratch.places, &asked).threads.into_iter();
-            listed.map(|row| row.title).collect::<Vec<_>>()
-        };
-        let some = |title: &str| Some(title.to_owned());
-        let own = ["Claude's", "Codex's", "Pi's"].map(some);
-        let [claude, codex, pi] = own;
-        assert_eq!(
-            titles(false),
-            [claude.clone(), None, codex.clone(), None, pi.clone(), None]
-        );
-        let wish = some("a secret wish");
-        let all = [claude, wish.clone(), codex, wish.clone(), pi, wish];
-        assert_eq!(titles(true), all);
-    }
-
-    #[test]
-    fn a_page_never_outgrows_a_frame_and_paging_reaches_everything() {
-        let scratch = Scratch::new();
-        let project = "p".repeat(250);
-        let stem = "s".repeat(240);
-        for n in 0..450 {
-            scratch.write(
-                &format!("claude/{project}/{stem}{n:03}.jsonl"),
-                1000 - n,
-                "",
-            );
-        }
-        let mut offset = 0;
-        let mut seen = Vec::new();
-        loop {
-            let page = list(&scratch.places, &page(offset, 1000));
-            assert!(page.threads.len() <= MAX_CATALOG_PAGE as usize);
-            seen.extend(page.threads.iter().map(|row| row.thread_id.to_string()));
-            offset = u32::try_from(seen.len()).expect("few");
-            let more = page.more;
-            encode(&Message::CatalogThreads(page)).expect("fits a frame");
-            if !more {
-                break;
-            }
-        }
-        let expected: Vec<String> = (0..450).map(|n| format!("{stem}{n:03}")).collect();
-        assert!(seen == expected, "{} of {}", seen.len(), expected.len());
-    }
-
-    #[test]
-    fn what_is_no_regular_file_inside_the_roots_is_not_listed() {
-        let scratch = Scratch::new();
-        let inside = scratch.write("claude/p/a.jsonl", 1, "");
-        let outside = scratch.write("elsewhere/b.jsonl", 2, "");
-        let project = scratch.directory.path().join("claude/p");
-        let link = |target: &Path, name: &str| {
-            std::os::unix::fs::symlink(target, project.join(name)).expect("a link");
-        };
-        link(&outside, "b.jsonl");
-        link(&inside, "c.jsonl");
-        link(Path::new("nowhere"), "d.jsonl");
-        fs::create_dir(project.join("e.jsonl")).expect("a directory");
-        let (mut ids, _) = scratch.ids(&page(0, 10));
-        ids.sort();
-        assert_eq!(ids, ["a", "c"]);
-    }
+    use crate::discover::scratch::{Scratch, openclaw};
 
     #[test]
     fn a_thread_that_is_not_there_is_named_with_a_way_on() {
@@ -497,6 +269,28 @@ mod tests {
         let thread = ThreadId::parse("s1").expect("a thread");
         let found = find(&scratch.places, Catalog::Openclaw, &thread).expect("found");
         assert_eq!(found.path, expected);
+    }
+
+    #[test]
+    fn what_is_too_old_to_be_listed_is_counted() {
+        let mut newest = Newest::default();
+        for at in 0..3 * MAX_LISTED {
+            newest.files.push(Found {
+                catalog: Catalog::Claude,
+                path: PathBuf::from(format!("/{at}")),
+                updated_at: at.try_into().expect("small"),
+                size_bytes: 0,
+            });
+            if newest.files.len() >= 2 * MAX_LISTED {
+                newest.keep();
+            }
+        }
+        newest.keep();
+        assert_eq!(newest.files.len(), MAX_LISTED);
+        assert_eq!(newest.left_out, 2 * MAX_LISTED as u64);
+        let oldest = newest.files.last().expect("the oldest");
+        let newest_left_out = EpochMs::try_from(2 * MAX_LISTED - 1).expect("small");
+        assert_eq!(oldest.updated_at, newest_left_out + 1);
     }
 
     #[test]

@@ -3,8 +3,11 @@
 pub mod catalog;
 pub mod files;
 mod header;
+pub mod listing;
 mod places;
 pub mod roots;
+#[cfg(test)]
+mod scratch;
 mod seen;
 pub(crate) mod walk;
 

@@ -11,6 +11,7 @@ use tidings_protocol::{Catalog, ThreadId};
 use tokio::sync::mpsc::Sender;
 
 use super::followed::Followed;
+use super::gateway_clock::{GatewayClock, Moment};
 use super::index::Index;
 use super::queues::{Alarms, Line};
 use super::slots::{ReadId, RootIndex, Slots};
@@ -54,6 +55,7 @@ pub(super) struct Engine {
 pub(super) struct Session {
     pub(super) number: u64,
     pub(super) reports: Sender<Report>,
+    gateway: GatewayClock,
 }
 
 /// A tailer to be sent out.
@@ -105,12 +107,13 @@ impl Engine {
     }
 
     /// A new connection: the gateway names its links on it, one by one.
-    pub(super) fn connected(&mut self, reports: Sender<Report>) {
+    pub(super) fn connected(&mut self, reports: Sender<Report>, gateway: GatewayClock) {
         self.disconnected();
         self.sessions += 1;
         self.session = Some(Session {
             number: self.sessions,
             reports,
+            gateway,
         });
     }
 
@@ -137,10 +140,11 @@ impl Engine {
     }
 
     /// A link, new or changed.
-    pub(super) fn link(&mut self, link: Link, now: Duration) {
-        if self.session.is_none() {
+    pub(super) fn link(&mut self, mut link: Link, now: Moment) {
+        let Some(session) = &self.session else {
             return;
-        }
+        };
+        link.echo = session.gateway.in_node_time(link.echo, now);
         let id = link.link;
         let thread = (link.catalog, link.thread_id.clone());
         let known = self.links.get(&id).map(|known| known.thread == thread);
@@ -161,7 +165,7 @@ impl Engine {
         {
             followed.life.end();
         }
-        self.settle(id, Urgency::Now, now);
+        self.settle(id, Urgency::Now, now.monotonic);
     }
 
     /// All links have been named: what was followed before and was not named is over.
@@ -186,14 +190,17 @@ impl Engine {
     }
 
     /// The gateway has answered a report.
-    pub(super) fn answer(&mut self, answer: ReportAnswer, now: Duration) {
+    pub(super) fn answer(&mut self, mut answer: ReportAnswer, now: Moment) {
         let Some(followed) = self.links.get_mut(&answer.link) else {
             return;
         };
-        if followed.session != self.sessions || self.session.is_none() {
+        let Some(session) = &self.session else {
+            return;
+        };
+        if followed.session != self.sessions {
             return;
         }
-        match &answer.verdict {
+        match &mut answer.verdict {
             ReportVerdict::Rejected { reason } => {
                 tracing::warn!(
                     link = answer.link.0,
@@ -203,12 +210,15 @@ impl Engine {
             }
             ReportVerdict::Stale {
                 current: Some(current),
-            } => followed.hear_echo(&current.echo),
+            } => {
+                let echo = std::mem::take(&mut current.echo);
+                followed.hear_echo(session.gateway.in_node_time(echo, now));
+            }
             _ => {}
         }
-        match followed.life.answered(answer.verdict, now) {
+        match followed.life.answered(answer.verdict, now.monotonic) {
             Fate::Gone => self.forget(answer.link),
-            Fate::Followed => self.settle(answer.link, Urgency::Now, now),
+            Fate::Followed => self.settle(answer.link, Urgency::Now, now.monotonic),
         }
     }
 
@@ -225,6 +235,13 @@ impl Engine {
     /// One file has changed, or somebody says so.
     pub(super) fn changed(&mut self, path: &Path, now: Duration) {
         for link in self.index.at(path) {
+            self.dirty(link, Urgency::Now, now);
+        }
+    }
+
+    /// A hook speaks of this thread.
+    pub(super) fn nudged(&mut self, thread: &(Catalog, ThreadId), now: Duration) {
+        for link in self.index.of(thread) {
             self.dirty(link, Urgency::Now, now);
         }
     }
@@ -363,11 +380,11 @@ impl Engine {
         self.links.insert(id, followed);
     }
 
-    fn change(&mut self, link: Link) {
+    fn change(&mut self, mut link: Link) {
         let Some(followed) = self.links.get_mut(&link.link) else {
             return;
         };
-        followed.hear_echo(&link.echo);
+        followed.hear_echo(std::mem::take(&mut link.echo));
         if followed.session == self.sessions {
             followed.life.updated(link);
         } else {

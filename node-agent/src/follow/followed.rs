@@ -17,6 +17,7 @@ pub(super) struct Followed {
     /// Where the file was last seen.
     pub(super) path: PathBuf,
     pub(super) root: RootIndex,
+    /// What was delivered, in this machine's time.
     echo: Echo,
     /// The tailer has not been told the echo.
     echo_is_new: bool,
@@ -51,10 +52,17 @@ impl Followed {
         followed
     }
 
-    /// What the gateway has delivered to the thread.
-    pub(super) fn hear_echo(&mut self, echo: &Echo) {
-        if self.echo != *echo {
-            self.echo = echo.clone();
+    /// What the gateway has delivered to the thread, in this machine's time. A delivery that
+    /// is known already keeps the time that it had when it was first heard of.
+    pub(super) fn hear_echo(&mut self, mut echo: Echo) {
+        for delivery in &mut echo.deliveries {
+            let mut known = self.echo.deliveries.iter();
+            if let Some(known) = known.find(|known| known.id == delivery.id) {
+                delivery.at = known.at;
+            }
+        }
+        if self.echo != echo {
+            self.echo = echo;
             self.echo_is_new = true;
             self.life.echo_changed();
         }

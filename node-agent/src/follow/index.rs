@@ -33,6 +33,11 @@ impl Index {
         self.by_path.entry(to).or_default().push(link);
     }
 
+    /// The links on this thread.
+    pub(super) fn of(&self, thread: &(Catalog, ThreadId)) -> Vec<LinkId> {
+        self.by_thread.get(thread).cloned().unwrap_or_default()
+    }
+
     /// The links that the file at `path` may belong to.
     pub(super) fn at(&self, path: &Path) -> Vec<LinkId> {
         let mut links = self.by_path.get(path).cloned().unwrap_or_default();
@@ -77,6 +82,8 @@ mod tests {
         assert_eq!(at(&index, "/r/q/a.jsonl"), [LinkId(1), LinkId(2)]);
         assert_eq!(at(&index, "/r/p/b.jsonl"), [LinkId(3)]);
         assert_eq!(at(&index, "/r/q/b.jsonl"), []);
+        assert_eq!(index.of(&thread("a")), [LinkId(1), LinkId(2)]);
+        assert_eq!(index.of(&thread("b")), []);
         index.moved(LinkId(3), Path::new("/r/p/b.jsonl"), "/r/q/b.jsonl".into());
         assert_eq!(at(&index, "/r/p/b.jsonl"), []);
         assert_eq!(at(&index, "/r/q/b.jsonl"), [LinkId(3)]);

@@ -9,6 +9,7 @@
 mod driver;
 mod engine;
 mod followed;
+mod gateway_clock;
 mod index;
 mod pool;
 mod queues;
@@ -28,16 +29,19 @@ use tidings_protocol::session_api::{
 use tidings_protocol::wire::messages::{
     CatalogPage, CatalogThreads, HistoryPage, OpenThread, Presence, ThreadOpened,
 };
+use tidings_protocol::{Catalog, ThreadId};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use self::driver::{Shared, Timing, supervise};
 use self::engine::Engine;
+pub use self::gateway_clock::{GatewayClock, Moment};
 use self::pool::Pool;
 use self::slots::MAX_SLOW;
 use crate::clock::Clock;
+use crate::discover::listing::Listings;
 use crate::discover::{RootPlaces, RootSet, catalog};
 use crate::tail::Places;
-use crate::watch::{Changes, HANG_LIMIT, Watcher};
+use crate::watch::{HANG_LIMIT, Watcher};
 
 /// How many catalog requests are worked on at once; the others wait for their turn.
 const MAX_REQUESTS: usize = 4;
@@ -81,6 +85,7 @@ pub struct Follower {
 struct Handle {
     shared: Arc<Shared>,
     requests: Arc<Semaphore>,
+    listings: Arc<Listings>,
 }
 
 impl Follower {
@@ -120,15 +125,21 @@ impl Follower {
         tokio::spawn(supervise(shared.clone()));
         let requests = Arc::new(Semaphore::new(MAX_REQUESTS));
         Self {
-            handle: Arc::new(Handle { shared, requests }),
+            handle: Arc::new(Handle {
+                shared,
+                requests,
+                listings: Arc::default(),
+            }),
         }
     }
 
     /// A new connection, which takes reports as fast as it can send them. Its links come
     /// next, all of them, and then [`Follower::links_end`]. Each report is to be answered
-    /// on the same connection; no answer of an older one may be given after this.
-    pub fn connected(&self, reports: mpsc::Sender<Report>) {
-        self.shared().put(|engine, _| engine.connected(reports));
+    /// on the same connection; no answer of an older one may be given after this. `gateway` is
+    /// the clock by which the times of its deliveries are.
+    pub fn connected(&self, reports: mpsc::Sender<Report>, gateway: GatewayClock) {
+        self.shared()
+            .put(|engine, _| engine.connected(reports, gateway));
     }
 
     /// The connection is gone. A closed channel says the same to whoever has a report for it.
@@ -138,7 +149,8 @@ impl Follower {
 
     /// The gateway names a link, or changes it.
     pub fn link(&self, link: Link) {
-        self.shared().put(|engine, now| engine.link(link, now));
+        let now = self.now();
+        self.shared().put(|engine, _| engine.link(link, now));
     }
 
     /// The gateway has removed a link.
@@ -154,13 +166,13 @@ impl Follower {
 
     /// The gateway has answered a report.
     pub fn answer(&self, answer: ReportAnswer) {
-        self.shared().put(|engine, now| engine.answer(answer, now));
+        let now = self.now();
+        self.shared().put(|engine, _| engine.answer(answer, now));
     }
 
-    /// A hook says that the program has just written to this file.
-    pub fn nudge(&self, path: PathBuf) {
-        let changes = Changes::in_file(path);
-        self.shared().put(|engine, now| engine.hear(&changes, now));
+    /// A hook says that the program writes to the file of this thread.
+    pub fn nudge(&self, thread: &(Catalog, ThreadId)) {
+        self.shared().put(|engine, now| engine.nudged(thread, now));
     }
 
     /// Signs of life. They speak for the moment of the call, and wait a little for the
@@ -168,6 +180,7 @@ impl Follower {
     pub async fn presence(&self) -> Presence {
         let shared = self.shared();
         let node_time = shared.clock.now();
+        self.handle.listings.forget_old(shared.clock.monotonic());
         tokio::time::sleep(EVENTS_ARRIVE_WITHIN).await;
         let changes = shared.watcher.changes();
         shared.put(|engine, now| engine.hear(&changes, now));
@@ -197,8 +210,9 @@ impl Follower {
 
     /// A page of the threads on this machine.
     pub async fn catalog_page(&self, page: CatalogPage) -> CatalogThreads {
-        let places = self.shared().roots.clone();
-        let listed = self.ask(move || catalog::list(&places, &page)).await;
+        let (places, listings) = (self.shared().roots.clone(), self.handle.listings.clone());
+        let now = self.now().monotonic;
+        let listed = self.ask(move || listings.page(&places, &page, now)).await;
         listed.unwrap_or_default()
     }
 
@@ -253,6 +267,10 @@ impl Follower {
             drop(permit);
         });
         answered.await.ok()
+    }
+
+    fn now(&self) -> Moment {
+        Moment::of(&*self.shared().clock)
     }
 
     fn shared(&self) -> &Arc<Shared> {

@@ -13,7 +13,7 @@ use memchr::{memchr, memrchr};
 use tidings_protocol::session_api::{HistoryItem, HistoryItems, MAX_HISTORY_BYTES};
 use tidings_protocol::wire::messages::HistoryPage;
 
-use crate::tail::{Places, TailError, open_inside, open_regular};
+use crate::tail::{Places, TailError, open_inside};
 use records::texts_of;
 
 /// How much is read at a time. A longer line is passed over.
@@ -36,26 +36,28 @@ pub fn page_inside(
     })
 }
 
-/// A page of a transcript of ours.
-pub fn page_of(path: &Path, wanted: &HistoryPage) -> Result<HistoryItems, TailError> {
-    let open = open_regular(path)?;
-    read_back(&open.file, open.size, wanted).map_err(|source| TailError::Io {
-        path: path.into(),
-        source,
-    })
-}
-
-/// Items as they are found, newest first.
-struct Found<'a> {
+/// A page as it is filled, with the newest record first.
+#[derive(Debug)]
+pub struct Filling<'a> {
     wanted: &'a HistoryPage,
     items: Vec<HistoryItem>,
     bytes: usize,
 }
 
-impl Found<'_> {
+impl<'a> Filling<'a> {
+    /// An empty page.
+    #[must_use]
+    pub fn new(wanted: &'a HistoryPage) -> Self {
+        Self {
+            wanted,
+            items: Vec::new(),
+            bytes: 0,
+        }
+    }
+
     /// Takes the texts of one record; false where the page has no room for them. A record
     /// that has more than a whole page keeps the newest.
-    fn take(&mut self, line: &[u8]) -> bool {
+    pub fn take(&mut self, line: &[u8]) -> bool {
         let mut texts = texts_of(self.wanted.catalog, line, self.wanted.tools);
         let limit = self.wanted.limit as usize;
         if texts.len() > limit {
@@ -88,8 +90,9 @@ impl Found<'_> {
         }
     }
 
-    /// The page, whose oldest record begins at `before`.
-    fn page(mut self, before: u64) -> HistoryItems {
+    /// The page, which goes on before this place; 0 where there is nothing more.
+    #[must_use]
+    pub fn page(mut self, before: u64) -> HistoryItems {
         self.items.reverse();
         HistoryItems {
             items: self.items,
@@ -100,11 +103,7 @@ impl Found<'_> {
 
 /// Reads lines backwards until the page is full or enough was read.
 fn read_back(file: &File, size: u64, wanted: &HistoryPage) -> io::Result<HistoryItems> {
-    let mut found = Found {
-        wanted,
-        items: Vec::new(),
-        bytes: 0,
-    };
+    let mut found = Filling::new(wanted);
     let mut end = wanted.before.map_or(size, |before| before.min(size));
     let mut read = 0;
     // False while what ends at `end` is the beginning of a line that is too long.
@@ -191,12 +190,18 @@ mod tests {
         file
     }
 
+    fn page_of(path: &Path, wanted: &HistoryPage) -> HistoryItems {
+        let file = File::open(path).expect("a file");
+        let size = file.metadata().expect("metadata").len();
+        read_back(&file, size, wanted).expect("a page")
+    }
+
     /// All pages from the end on, each as its texts.
     fn pages(file: &Path, limit: u32) -> Vec<Vec<String>> {
         let mut pages = Vec::new();
         let mut before = None;
         loop {
-            let page = page_of(file, &wanted(limit, before)).expect("a page");
+            let page = page_of(file, &wanted(limit, before));
             let texts = page.items.into_iter().map(|item| item.text.0);
             pages.push(texts.collect());
             before = page.before;
@@ -261,9 +266,7 @@ mod tests {
     #[test]
     fn a_place_beyond_the_end_is_the_end() {
         let file = file_of(&[said("a")]);
-        let page = page_of(file.path(), &wanted(50, Some(u64::MAX))).expect("a page");
+        let page = page_of(file.path(), &wanted(50, Some(u64::MAX)));
         assert_eq!(page.items.len(), 1);
-        let missing = page_of(Path::new("/nonexistent/t.jsonl"), &wanted(50, None));
-        assert!(matches!(missing, Err(TailError::Missing { .. })));
     }
 }

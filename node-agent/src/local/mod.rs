@@ -4,5 +4,6 @@ mod node;
 mod relay;
 pub mod replies;
 pub mod socket;
+mod waiting;
 
 pub use node::NodeResponder;

@@ -28,6 +28,7 @@ impl NodeResponder {
 
 impl Responder for NodeResponder {
     async fn answer(&self, call: Call) -> Reply {
+        self.agent.nudge_for(&call);
         match call.request.privilege() {
             Privilege::Session => self.gateway.answer(call).await,
             Privilege::Operator => Reply::Error(for_the_operator()),

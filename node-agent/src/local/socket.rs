@@ -12,10 +12,11 @@ use tidings_protocol::wire::frame::encode;
 use tidings_protocol::wire::{FrameError, MAX_FRAME_BYTES};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use super::waiting::Waiting;
 use crate::framed::{self, StreamError};
 
 /// The gateway's socket in its state directory.
@@ -24,8 +25,11 @@ pub const GATEWAY_SOCKET: &str = "gateway.sock";
 pub const NODE_SOCKET: &str = "node.sock";
 /// The longest path that a Unix socket can be bound to, in bytes (Linux; macOS has 104).
 pub const MAX_SOCKET_PATH_BYTES: usize = if cfg!(target_os = "macos") { 103 } else { 107 };
-/// Connections served at once; the next is told to try later.
+/// Connections served at once. For the next, one that waits for its next request makes room; if
+/// all of them are busy or follow something, it is told to try later.
 const MAX_CONNECTIONS: usize = 1_024;
+/// How long the place of a connection that was told to go may take to become free.
+const ROOM_PATIENCE: Duration = Duration::from_secs(5);
 /// How long a connection may say nothing, or leave an answer unread, before it is closed.
 const PATIENCE: Duration = Duration::from_mins(10);
 
@@ -86,9 +90,19 @@ pub fn bind(path: PathBuf) -> Result<UnixListener, SocketError> {
 pub async fn serve<R: Responder>(
     listener: UnixListener,
     responder: Arc<R>,
+    stopped: watch::Receiver<bool>,
+) {
+    serve_so_many(MAX_CONNECTIONS, listener, responder, stopped).await;
+}
+
+async fn serve_so_many<R: Responder>(
+    most: usize,
+    listener: UnixListener,
+    responder: Arc<R>,
     mut stopped: watch::Receiver<bool>,
 ) {
-    let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let places = Arc::new(Semaphore::new(most));
+    let waiting = Arc::new(Waiting::default());
     let mut connections = JoinSet::new();
     loop {
         while connections.try_join_next().is_some() {}
@@ -103,13 +117,13 @@ pub async fn serve<R: Responder>(
                 continue;
             }
         };
-        let Ok(place) = places.clone().try_acquire_owned() else {
+        let Some(place) = place(&places, &waiting).await else {
             turn_away(&stream);
             continue;
         };
-        let responder = responder.clone();
+        let (responder, waiting) = (responder.clone(), waiting.clone());
         connections.spawn(async move {
-            if let Err(error) = serve_connection(stream, &*responder).await {
+            if let Err(error) = serve_connection(stream, &*responder, &waiting).await {
                 tracing::debug!(%error, "a connection to the socket ended");
             }
             drop(place);
@@ -117,21 +131,37 @@ pub async fn serve<R: Responder>(
     }
 }
 
+/// A place, if need be of a connection that only waits.
+async fn place(places: &Arc<Semaphore>, waiting: &Waiting) -> Option<OwnedSemaphorePermit> {
+    if let Ok(place) = places.clone().try_acquire_owned() {
+        return Some(place);
+    }
+    if !waiting.make_room() {
+        return None;
+    }
+    let place = timeout(ROOM_PATIENCE, places.clone().acquire_owned()).await;
+    place.ok()?.ok()
+}
+
 /// Says that there are too many, where that fits into the socket's buffer at once.
 fn turn_away(stream: &UnixStream) {
-    let error = ApiError::new(
+    if let Ok(frame) = encode(&Reply::Error(too_many())) {
+        let _ = stream.try_write(&frame);
+    }
+}
+
+fn too_many() -> ApiError {
+    ApiError::new(
         ErrorType::TryLater,
         format!("{MAX_CONNECTIONS} programs are connected already"),
     )
-    .with_hint("end some of them: each follower and each MCP server holds a connection");
-    if let Ok(frame) = encode(&Reply::Error(error)) {
-        let _ = stream.try_write(&frame);
-    }
+    .with_hint("end some of them: each follower and each MCP server holds a connection")
 }
 
 async fn serve_connection<R: Responder>(
     stream: UnixStream,
     responder: &R,
+    waiting: &Waiting,
 ) -> Result<(), StreamError> {
     let own_uid = rustix::process::geteuid().as_raw();
     let peer_uid = stream.peer_cred()?.uid();
@@ -145,9 +175,17 @@ async fn serve_connection<R: Responder>(
     }
     let mut caller = None;
     loop {
-        let said = timeout(PATIENCE, next_said(&mut receive)).await;
+        let mut wait = waiting.begin();
+        let said = tokio::select! {
+            said = timeout(PATIENCE, next_said(&mut receive)) => said,
+            () = wait.is_over() => return Ok(()),
+        };
+        let has_place = wait.end();
         let reply = match said.unwrap_or(Ok(None)) {
             Ok(None) => return Ok(()),
+            Ok(Some(_)) if !has_place => {
+                return write_reply(&mut send, Reply::Error(too_many())).await;
+            }
             Ok(Some(Said::Introduction(Introduction::Caller(who)))) => {
                 caller = Some(who);
                 continue;
@@ -232,7 +270,13 @@ mod tests {
         }
 
         fn follow(&self, _call: Call) -> mpsc::Receiver<Reply> {
-            mpsc::channel(1).1
+            let (send, receive) = mpsc::channel(1);
+            tokio::spawn(async move {
+                let hello = ApiError::new(ErrorType::NotFound, "followed");
+                let _ = send.send(Reply::Error(hello)).await;
+                send.closed().await;
+            });
+            receive
         }
     }
 
@@ -244,6 +288,10 @@ mod tests {
     }
 
     fn start() -> Running {
+        start_with(MAX_CONNECTIONS)
+    }
+
+    fn start_with(most: usize) -> Running {
         let scratch = tempfile::tempdir().expect("scratch");
         let path = scratch.path().join(NODE_SOCKET);
         let listener = bind(path.clone()).expect("bind");
@@ -251,7 +299,7 @@ mod tests {
         Running {
             path,
             stop,
-            task: tokio::spawn(serve(listener, Arc::new(Echo), stopped)),
+            task: tokio::spawn(serve_so_many(most, listener, Arc::new(Echo), stopped)),
             _scratch: scratch,
         }
     }
@@ -322,6 +370,32 @@ mod tests {
             };
             assert_eq!(error.error_type, expected, "{bytes:?}");
         }
+    }
+
+    #[tokio::test]
+    async fn connections_that_only_wait_keep_nobody_out() {
+        let running = start_with(2);
+        let mut silent = UnixStream::connect(&running.path).await.expect("connect");
+        let mut between = UnixStream::connect(&running.path).await.expect("connect");
+        echo(&mut between, &Request::Status {}).await;
+        // Both places are taken. Who has waited longest goes.
+        let mut next = UnixStream::connect(&running.path).await.expect("connect");
+        assert_eq!(echo(&mut next, &Request::Status {}).await, ": Status");
+        let end: Option<Reply> = framed::read(&mut silent, 1_024).await.expect("the end");
+        assert_eq!(end, None);
+        assert_eq!(echo(&mut between, &Request::Status {}).await, ": Status");
+    }
+
+    #[tokio::test]
+    async fn whoever_follows_something_keeps_his_place() {
+        let running = start_with(1);
+        let mut follower = UnixStream::connect(&running.path).await.expect("connect");
+        let follow = Request::WakesFollow {};
+        assert_eq!(echo(&mut follower, &follow).await, "followed");
+        let Some(Reply::Error(error)) = raw(&running.path, b"").await else {
+            panic!("no error");
+        };
+        assert_eq!(error.error_type, ErrorType::TryLater);
     }
 
     #[tokio::test]

@@ -71,15 +71,6 @@ impl Collected {
 }
 
 impl Changes {
-    /// One file.
-    #[must_use]
-    pub fn in_file(path: PathBuf) -> Self {
-        Self {
-            files: HashSet::from([path]),
-            everything: false,
-        }
-    }
-
     fn set_everything(&mut self) {
         self.files = HashSet::new();
         self.everything = true;
@@ -97,7 +88,11 @@ mod tests {
             collected.file(Path::new("/a"));
         }
         collected.news().await;
-        assert_eq!(collected.take(), Changes::in_file("/a".into()));
+        let once = Changes {
+            files: HashSet::from(["/a".into()]),
+            everything: false,
+        };
+        assert_eq!(collected.take(), once);
         assert_eq!(collected.take(), Changes::default());
     }
 

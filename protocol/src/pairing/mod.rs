@@ -19,6 +19,7 @@ mod words;
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::digest::sha256;
@@ -34,7 +35,7 @@ pub type Nonce = [u8; 32];
 pub type Commitment = [u8; 32];
 
 /// The six words of one request, as both sides show them.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 pub struct PairingWords([u8; WORDS_SHOWN]);
 

@@ -1,6 +1,7 @@
 //! Who makes a request: a program says which conversation it runs, and the gateway derives
 //! the session from that and from the machine it came from.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Request;
@@ -8,7 +9,7 @@ use crate::wire::frame::{FrameError, FrameMessage, decode};
 use crate::{Catalog, ThreadId};
 
 /// The conversation that a program runs, on the machine it runs on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Caller {
     /// The family of its transcript.
@@ -27,7 +28,7 @@ pub struct Call {
 }
 
 /// What a program may say on a local socket before it asks. There is no answer to it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Introduction {
     /// Who makes the requests that follow on this connection.

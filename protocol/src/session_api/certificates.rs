@@ -1,11 +1,12 @@
 //! Requests and replies about certificates.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{EpochMs, HostName, NodeId};
 
 /// Asks for a node made of a signing request.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct IssueCertificate {
     /// Host name and first display name of the node.
@@ -13,6 +14,7 @@ pub struct IssueCertificate {
     /// The PKCS #10 signing request, DER. Only its public key and its proof of possession
     /// are taken.
     #[serde(with = "serde_bytes")]
+    #[schemars(with = "Vec<u8>")]
     pub signing_request: Vec<u8>,
     /// Where the node finds the gateway, as for a join link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -20,7 +22,7 @@ pub struct IssueCertificate {
 }
 
 /// Asks for a new certificate for a node's key.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RenewCertificate {
     /// The node: its id, or its host name.
@@ -31,7 +33,7 @@ pub struct RenewCertificate {
 }
 
 /// Names certificates.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct CertificateRef {
     /// A serial number, a node's id, or its host name. Nothing means all.
@@ -39,7 +41,7 @@ pub struct CertificateRef {
 }
 
 /// A certificate, with all that its node needs beside its key.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CertificateIssued {
     /// The node's id.
@@ -54,14 +56,16 @@ pub struct CertificateIssued {
     pub not_after: EpochMs,
     /// The certificate, DER.
     #[serde(with = "serde_bytes")]
+    #[schemars(with = "Vec<u8>")]
     pub certificate: Vec<u8>,
     /// The gateway's certificate authority, DER.
     #[serde(with = "serde_bytes")]
+    #[schemars(with = "Vec<u8>")]
     pub authority: Vec<u8>,
 }
 
 /// Certificates that are turned away from now on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CertificatesRevoked {
     /// Whose.
@@ -71,14 +75,14 @@ pub struct CertificatesRevoked {
 }
 
 /// Certificates.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Certificates {
     /// The authority and the gateway's own first, then those of nodes, newest first.
     pub certificates: Vec<CertificateRow>,
 }
 
 /// One certificate.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CertificateRow {
     /// What it is for.
@@ -103,7 +107,7 @@ pub struct CertificateRow {
 }
 
 /// What a certificate is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CertificateKind {
     /// The gateway's authority.
@@ -115,7 +119,7 @@ pub enum CertificateKind {
 }
 
 /// How a certificate stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CertificateState {
     /// Good for more than a third of its life.

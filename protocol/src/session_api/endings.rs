@@ -1,11 +1,12 @@
 //! What ends a conversation, a session, or all that an agent has.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{EpochMs, SessionKey};
 
 /// A conversation that was begun anew.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionResetDone {
     /// The session.
@@ -17,7 +18,7 @@ pub struct SessionResetDone {
 }
 
 /// A session that was removed with everything that was its own.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionDeleted {
     /// The session.
@@ -27,21 +28,21 @@ pub struct SessionDeleted {
 }
 
 /// Names an agent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentRef {
     /// The agent.
     pub agent: String,
 }
 
 /// Agents.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Agents {
     /// The agents that have a session, by name.
     pub agents: Vec<AgentRow>,
 }
 
 /// One agent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentRow {
     /// The agent.
@@ -54,7 +55,7 @@ pub struct AgentRow {
 }
 
 /// An agent that was removed with all that was its own.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentDeleted {
     /// The agent.

@@ -1,9 +1,10 @@
 //! What a door answers when it cannot do what was asked.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// An error, as every door gives it. It never repeats message text.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error, JsonSchema)]
 #[error("{message}")]
 pub struct ApiError {
     /// What kind of error.
@@ -17,7 +18,7 @@ pub struct ApiError {
 }
 
 /// The kinds of error. Each has one exit code on the command line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ErrorType {
@@ -29,6 +30,8 @@ pub enum ErrorType {
     InvalidRequest,
     /// The data is not what it should be.
     InvalidData,
+    /// There is no file or folder of that name.
+    NoInput,
     /// The other side, or a machine behind it, cannot be reached.
     Unavailable,
     /// A file or directory cannot be made.
@@ -52,6 +55,7 @@ impl ErrorType {
             Self::NotFound | Self::Conflict => 1,
             Self::InvalidRequest => 2,
             Self::InvalidData => 65,
+            Self::NoInput => 66,
             Self::Unavailable | Self::Unsupported => 69,
             Self::Internal => 70,
             Self::CannotCreate => 73,

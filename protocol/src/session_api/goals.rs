@@ -1,12 +1,13 @@
 //! A session's goal: set and cleared.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::PrivateText;
 use crate::SessionKey;
 
 /// Gives a session a goal.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GoalSet {
     /// The session. It must exist, unless it gives the goal to itself.
@@ -22,7 +23,7 @@ pub struct GoalSet {
 }
 
 /// Takes a session's goal away.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GoalClear {
     /// The session.
@@ -36,7 +37,7 @@ pub struct GoalClear {
 }
 
 /// What became of a goal.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GoalChanged {
     /// False when the goal was the same before.

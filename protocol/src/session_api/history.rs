@@ -1,5 +1,6 @@
 //! The newest part of a session's conversation, for somebody who asks for text.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::PrivateText;
@@ -13,7 +14,7 @@ pub const MAX_HISTORY_TEXT_CHARS: usize = 4_000;
 pub const MAX_HISTORY_BYTES: usize = 80 * 1024;
 
 /// Asks for the newest part of a conversation, or for what precedes a part.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionsHistory {
     /// The session.
@@ -33,7 +34,7 @@ pub struct SessionsHistory {
 }
 
 /// A part of a conversation.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct History {
     /// The session.
@@ -46,7 +47,7 @@ pub struct History {
 }
 
 /// Items of a conversation, as a node gives them.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HistoryItems {
     /// The items, oldest first.
     pub items: Vec<HistoryItem>,
@@ -56,7 +57,7 @@ pub struct HistoryItems {
 }
 
 /// One text of a conversation.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HistoryItem {
     /// Who speaks.
     pub role: HistoryRole,
@@ -71,7 +72,7 @@ pub struct HistoryItem {
 }
 
 /// Who speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum HistoryRole {
     /// What the model was given as a user's words.

@@ -1,11 +1,12 @@
 //! What happened in a session that runs elsewhere: an input, a compaction.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{EpochMs, SessionKey};
 
 /// Where an input came from.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum InputProvenance {
     /// A person, by whatever channel; and everything that says nothing about itself.
@@ -21,7 +22,7 @@ pub enum InputProvenance {
 }
 
 /// Says that a session got an input. It exists from then on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MessageRecorded {
     /// The session; none for that of the caller.
@@ -45,7 +46,7 @@ pub struct MessageRecorded {
 }
 
 /// What had a session's history compacted.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CompactionTrigger {
     /// The program did by itself: counted in the entry.
@@ -56,7 +57,7 @@ pub enum CompactionTrigger {
 }
 
 /// Says that a session's history was compacted. The session exists from then on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CompactionRecorded {
     /// The session; none for that of the caller.

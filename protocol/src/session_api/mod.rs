@@ -9,7 +9,9 @@ mod endings;
 mod error;
 mod goals;
 mod history;
+mod hooks;
 mod inputs;
+mod kind;
 mod node;
 mod nodes;
 mod parts;
@@ -18,9 +20,11 @@ mod replies;
 mod sending;
 mod store;
 mod text;
+mod tokens;
 mod turns;
 mod upkeep;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::signal::RunOutcome;
@@ -38,12 +42,14 @@ pub use history::{
     History, HistoryItem, HistoryItems, HistoryRole, MAX_HISTORY_BYTES, MAX_HISTORY_ITEMS,
     MAX_HISTORY_TEXT_CHARS, SessionsHistory,
 };
+pub use hooks::{HookAnswer, HookEvent, HookMoment};
 pub use inputs::{CompactionRecorded, CompactionTrigger, InputProvenance, MessageRecorded};
+pub use kind::SessionKind;
 pub use node::{NodeLinkStatus, NodeStatus, RootStatus};
 pub use nodes::{
     AuditEntry, Invitation, MAX_NODE_NAME_CHARS, Node, NodeRef, NodeRemoved, NodeState, Nodes,
-    NodesApprove, NodesRename, PairingEvent, PairingNews, PairingRef, PairingRejected,
-    PairingRequest,
+    NodesApprove, NodesRename, OpenInvitation, PairingEvent, PairingNews, PairingRef,
+    PairingRejected, PairingRequest,
 };
 pub use privilege::{Privilege, Reach, Speaker};
 pub use replies::{
@@ -57,9 +63,13 @@ pub use sending::{
 };
 pub use store::{
     CleanedStore, CleanedUp, CleanupAction, CleanupAgents, CleanupDoing, CronRun, CronRunBegin,
-    SessionsCleanup,
+    CronRunRow, CronRuns, CronRunsList, MAX_CRON_RUNS_PER_PAGE, SessionsCleanup,
 };
 pub use text::PrivateText;
+pub use tokens::{
+    MAX_TOKEN_NAME_CHARS, TokenCreate, TokenCreated, TokenRef, TokenRow, TokenScope, TokenState,
+    Tokens,
+};
 pub use turns::{LeaseRef, TurnBegun, TurnEnded, TurnMessage, TurnSettled, Wake, Wakes};
 pub use upkeep::{BackedUp, Backup, Finding, Findings, Severity};
 
@@ -73,7 +83,7 @@ pub const MAX_CHANGES: usize = 200;
 pub const MAX_SESSIONS_PER_PAGE: u32 = 200;
 
 /// What a caller asks for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Request {
     /// The gateway at a glance.
@@ -106,6 +116,12 @@ pub enum Request {
     CertRevoke(CertificateRef),
     /// The certificates of the gateway and of its nodes.
     CertInspect(CertificateRef),
+    /// Makes a token for the HTTP door.
+    TokenCreate(TokenCreate),
+    /// The tokens for the HTTP door.
+    TokenList {},
+    /// Ends a token.
+    TokenRevoke(TokenRef),
     /// Threads on all machines.
     CatalogList(CatalogList),
     /// Takes a catalog thread into the gateway under a session key.
@@ -130,7 +146,7 @@ pub enum Request {
     SessionsSend(SessionsSend),
     /// Makes a child session with a task.
     SessionsSpawn(SessionsSpawn),
-    /// Says that a child's run has ended.
+    /// Says that a run has ended.
     RunFinished(RunFinished),
     /// Gives a session a goal.
     GoalSet(GoalSet),
@@ -152,6 +168,8 @@ pub enum Request {
     SessionsCleanup(SessionsCleanup),
     /// Begins a run of a cron job.
     CronRunBegin(CronRunBegin),
+    /// Runs of cron jobs, newest first.
+    CronRunsList(CronRunsList),
     /// Registers a watch at the target's head.
     WatchAdd(WatchPair),
     /// Ends a watch.
@@ -170,6 +188,8 @@ pub enum Request {
     TurnRelease(LeaseRef),
     /// Ends a turn of a session.
     TurnEnd(SpeakerRef),
+    /// Says that a hook of an agent program fired in the caller's conversation.
+    HookEvent(HookEvent),
     /// Each notice as it becomes available to somebody.
     WakesFollow {},
     /// A page of the log, ascending.
@@ -190,7 +210,7 @@ pub enum Request {
 }
 
 /// The answer to a [`Request`]: the reply of the same name, or an error.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Reply {
     /// To `status`.
@@ -215,6 +235,12 @@ pub enum Reply {
     CertRevoked(CertificatesRevoked),
     /// To `cert_inspect`.
     CertInspect(Certificates),
+    /// To `token_create`.
+    TokenCreate(TokenCreated),
+    /// To `token_list`.
+    TokenList(Tokens),
+    /// To `token_revoke`.
+    TokenRevoke(TokenRow),
     /// To `catalog_list`.
     CatalogList(CatalogThreads),
     /// To `adopt`.
@@ -249,6 +275,8 @@ pub enum Reply {
     SessionsCleanup(CleanedUp),
     /// To `cron_run_begin`.
     CronRunBegin(CronRun),
+    /// To `cron_runs_list`.
+    CronRunsList(CronRuns),
     /// To `watch_add`.
     WatchAdd(Watched),
     /// To `watch_remove`.
@@ -263,6 +291,8 @@ pub enum Reply {
     TurnSettled(TurnSettled),
     /// To `turn_end`.
     TurnEnd(TurnEnded),
+    /// To `hook_event`.
+    HookEvent(HookAnswer),
     /// To `wakes_follow`, again and again.
     Wakes(Wakes),
     /// To `signals_list`; and, again and again, to `signals_follow`.
@@ -282,7 +312,7 @@ pub enum Reply {
 }
 
 /// Asks for a join link.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NodesInvite {
     /// Host name and first display name of the new node; else its machine's name.
@@ -293,7 +323,7 @@ pub struct NodesInvite {
 }
 
 /// Asks for threads.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct CatalogList {
     /// Only this host: a node id, a host name, or `local`.
@@ -305,7 +335,7 @@ pub struct CatalogList {
 }
 
 /// Asks to adopt a thread.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Adopt {
     /// The family of the transcript.
@@ -323,11 +353,13 @@ pub struct Adopt {
 }
 
 /// Asks for sessions.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SessionsList {
     /// Only of this agent.
     pub agent: Option<String>,
+    /// Only of this kind.
+    pub kind: Option<SessionKind>,
     /// Only those whose upstream is on this host: a node id, a host name, or `local`.
     pub host: Option<String>,
     /// Only those updated within this many minutes.
@@ -341,7 +373,7 @@ pub struct SessionsList {
 }
 
 /// Names a session. A bare key belongs to `agent`, else to the default agent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionRef {
     /// The session.
@@ -352,7 +384,7 @@ pub struct SessionRef {
 }
 
 /// Names the session that speaks. A bare key belongs to `agent`, else to the default agent.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SpeakerRef {
     /// The session; none for that of the caller.
@@ -364,7 +396,7 @@ pub struct SpeakerRef {
 }
 
 /// Asks how a session stands.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StatusQuery {
     /// The session.
@@ -381,7 +413,7 @@ pub struct StatusQuery {
 }
 
 /// A watcher and its target.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WatchPair {
     /// The session that watches; none for that of the caller.
@@ -395,7 +427,7 @@ pub struct WatchPair {
 }
 
 /// Asks for watches.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct WatchFilter {
     /// Only of this watcher.
@@ -405,7 +437,7 @@ pub struct WatchFilter {
 }
 
 /// Asks for signals.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SignalsQuery {
     /// Only of this session.
@@ -417,7 +449,7 @@ pub struct SignalsQuery {
 }
 
 /// Records a signal by hand: log and cursors only.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SignalsRecord {
     /// The session it is about.
@@ -464,6 +496,9 @@ impl crate::wire::frame::FrameMessage for Request {
         "cert_renew",
         "cert_revoke",
         "cert_inspect",
+        "token_create",
+        "token_list",
+        "token_revoke",
         "catalog_list",
         "adopt",
         "sessions_list",
@@ -487,6 +522,7 @@ impl crate::wire::frame::FrameMessage for Request {
         "agents_delete",
         "sessions_cleanup",
         "cron_run_begin",
+        "cron_runs_list",
         "watch_add",
         "watch_remove",
         "watch_list",
@@ -496,6 +532,7 @@ impl crate::wire::frame::FrameMessage for Request {
         "turn_confirm",
         "turn_release",
         "turn_end",
+        "hook_event",
         "wakes_follow",
         "signals_list",
         "signals_follow",
@@ -520,6 +557,9 @@ impl crate::wire::frame::FrameMessage for Reply {
         "cert_issued",
         "cert_revoked",
         "cert_inspect",
+        "token_create",
+        "token_list",
+        "token_revoke",
         "catalog_list",
         "adopt",
         "sessions_list",
@@ -537,6 +577,7 @@ impl crate::wire::frame::FrameMessage for Reply {
         "agents_delete",
         "sessions_cleanup",
         "cron_run_begin",
+        "cron_runs_list",
         "watch_add",
         "watch_remove",
         "watch_list",
@@ -544,6 +585,7 @@ impl crate::wire::frame::FrameMessage for Reply {
         "turn_begin",
         "turn_settled",
         "turn_end",
+        "hook_event",
         "wakes",
         "signals",
         "signals_why",

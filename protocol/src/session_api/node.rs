@@ -1,5 +1,6 @@
 //! What a node agent says about itself on its own socket.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::CertificateState;
@@ -7,7 +8,7 @@ use crate::report::LinkId;
 use crate::{Catalog, EpochMs, ThreadId};
 
 /// The node agent at a glance.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeStatus {
     /// The agent's version.
@@ -25,6 +26,9 @@ pub struct NodeStatus {
     /// Why it is not connected, and what to do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connection_error: Option<String>,
+    /// What to do alone, where the gateway has turned this node away.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connection_hint: Option<String>,
     /// When this node's certificate expires.
     pub certificate_not_after: EpochMs,
     /// How that certificate stands now.
@@ -42,7 +46,7 @@ pub struct NodeStatus {
 }
 
 /// One root.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RootStatus {
     /// The family of its transcripts.
@@ -54,7 +58,7 @@ pub struct RootStatus {
 }
 
 /// One followed thread, as its node sees it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeLinkStatus {
     /// The link.

@@ -1,5 +1,6 @@
 //! Requests and replies about nodes, as the gateway sees them.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::RootStatus;
@@ -10,14 +11,14 @@ use crate::{EpochMs, Host, HostName, NodeId};
 pub const MAX_NODE_NAME_CHARS: usize = 128;
 
 /// Names a node.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NodeRef {
     /// Its id, or its host name.
     pub node: String,
 }
 
 /// Asks for another display name; the host name is fixed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NodesRename {
     /// Its id, or its host name.
     pub node: String,
@@ -26,7 +27,7 @@ pub struct NodesRename {
 }
 
 /// A join link for one new machine.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Invitation {
     /// The link: a secret until it is used or expires.
@@ -39,14 +40,32 @@ pub struct Invitation {
 }
 
 /// Every node.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Nodes {
     /// The nodes, the gateway's own first.
     pub nodes: Vec<Node>,
+    /// The join links that nobody has used yet, oldest first.
+    #[serde(default)]
+    pub invitations: Vec<OpenInvitation>,
+}
+
+/// A join link that nobody has used yet. The link itself is a secret and not shown again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct OpenInvitation {
+    /// Names it, and nothing else.
+    pub id: String,
+    /// The host name that the new node gets; else its machine's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<HostName>,
+    /// When it was printed.
+    pub created_at: EpochMs,
+    /// When it stops working.
+    pub expires_at: EpochMs,
 }
 
 /// One node.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Node {
     /// Its id.
@@ -83,7 +102,7 @@ pub struct Node {
 }
 
 /// A machine that asks to become a node, and waits for somebody to approve it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PairingRequest {
     /// The id that it will have: the digest of its key.
@@ -101,14 +120,14 @@ pub struct PairingRequest {
 }
 
 /// Names a machine that waits for approval.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PairingRef {
     /// The six words that it shows, or its id.
     pub request: String,
 }
 
 /// Approves a machine that waits.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NodesApprove {
     /// The six words that it shows, or its id.
     pub request: String,
@@ -117,20 +136,20 @@ pub struct NodesApprove {
     pub name: Option<String>,
 }
 
-/// A machine that is told no.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// A machine that is told no, or a join link that is withdrawn.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PairingRejected {
-    /// True once it has been told.
+    /// True once it has been told, or the link works no more.
     pub rejected: bool,
-    /// The id that it would have had.
-    pub id: NodeId,
-    /// What the machine calls itself.
+    /// The id that the node would have had; of a link, the link's own.
+    pub id: String,
+    /// What the machine calls itself, or the link calls it.
     pub machine_name: String,
 }
 
 /// What whoever listens for machines is told, one after the other.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PairingNews {
     /// What happened.
@@ -147,7 +166,7 @@ pub struct PairingNews {
 }
 
 /// What happened to those who ask.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PairingEvent {
     /// From now on machines may ask.
@@ -167,7 +186,7 @@ pub enum PairingEvent {
 }
 
 /// One line of the record of what operators did.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AuditEntry {
     /// When.
     pub at: EpochMs,
@@ -180,7 +199,7 @@ pub struct AuditEntry {
 }
 
 /// How a node stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum NodeState {
     /// Connected and lively.
@@ -196,7 +215,7 @@ pub enum NodeState {
 }
 
 /// A node that is one no longer.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeRemoved {
     /// True once it is gone from the list.

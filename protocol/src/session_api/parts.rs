@@ -31,7 +31,12 @@ impl Reply {
     fn lists_mut(&mut self) -> Vec<List<'_>> {
         vec![match self {
             Self::Status(status) => List::Links(&mut status.links),
-            Self::NodesList(nodes) => List::Nodes(&mut nodes.nodes),
+            Self::NodesList(nodes) => {
+                return vec![
+                    List::Nodes(&mut nodes.nodes),
+                    List::Invitations(&mut nodes.invitations),
+                ];
+            }
             Self::CatalogList(page) => List::Threads(&mut page.threads),
             Self::SessionsList(page) => List::Sessions(&mut page.sessions),
             Self::AgentsList(page) => List::Agents(&mut page.agents),
@@ -53,6 +58,7 @@ impl Reply {
             Self::SessionsCleanup(done) => List::CleanupActions(&mut done.actions),
             Self::Check(page) => List::Findings(&mut page.findings),
             Self::CertInspect(page) => List::Certificates(&mut page.certificates),
+            Self::TokenList(page) => List::Tokens(&mut page.tokens),
             Self::NodeStatus(status) => List::NodeLinks(&mut status.links),
             _ => return Vec::new(),
         }]
@@ -136,6 +142,7 @@ macro_rules! lists {
 lists!(
     Links: super::LinkStatus,
     Nodes: super::Node,
+    Invitations: super::OpenInvitation,
     Threads: super::CatalogThread,
     Sessions: super::SessionRow,
     Changes: super::StateChange,
@@ -145,6 +152,7 @@ lists!(
     Wakes: super::Wake,
     Findings: super::Finding,
     Certificates: super::CertificateRow,
+    Tokens: super::TokenRow,
     CleanupActions: super::CleanupAction,
     Signals: super::SignalRow,
     Evidence: super::SignalEvidence,

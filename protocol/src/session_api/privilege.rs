@@ -1,6 +1,6 @@
 //! What each request takes: the one table that every door goes by.
 
-use super::Request;
+use super::{Request, TokenScope};
 use crate::SessionKey;
 
 /// Who may make a request.
@@ -94,8 +94,12 @@ impl Request {
             | Self::CertRenew(_)
             | Self::CertRevoke(_)
             | Self::CertInspect(_)
+            | Self::TokenCreate(_)
+            | Self::TokenList {}
+            | Self::TokenRevoke(_)
             | Self::SessionsCleanup(_)
             | Self::CronRunBegin(_)
+            | Self::CronRunsList(_)
             | Self::Backup(_)
             | Self::Check {} => Reach::Everything,
             // A watch that stands may always end.
@@ -110,6 +114,7 @@ impl Request {
             | Self::TurnConfirm(_)
             | Self::TurnRelease(_)
             | Self::TurnEnd(_)
+            | Self::HookEvent(_)
             | Self::NodeStatus {} => Reach::Own,
         }
     }
@@ -139,6 +144,7 @@ impl Request {
             | Self::TurnConfirm(_)
             | Self::TurnRelease(_)
             | Self::TurnEnd(_)
+            | Self::HookEvent(_)
             | Self::CronRunBegin(_)
             | Self::WakesFollow {} => Privilege::Session,
             // The log tells of every session, and a drain takes what is another's.
@@ -156,6 +162,9 @@ impl Request {
             | Self::CertRenew(_)
             | Self::CertRevoke(_)
             | Self::CertInspect(_)
+            | Self::TokenCreate(_)
+            | Self::TokenList {}
+            | Self::TokenRevoke(_)
             | Self::SessionArchive(_)
             | Self::SessionUnarchive(_)
             | Self::SessionPin(_)
@@ -170,8 +179,78 @@ impl Request {
             | Self::AgentsList {}
             | Self::AgentsDelete(_)
             | Self::SessionsCleanup(_)
+            | Self::CronRunsList(_)
             | Self::Backup(_)
             | Self::Check {} => Privilege::Operator,
+        }
+    }
+
+    /// What a token has to permit for it. A token is an operator's and no session's: so it may
+    /// read the log, which tells of every session, and needs [`TokenScope::Admin`] only for
+    /// what is the operator's alone at every door.
+    pub fn scope(&self) -> TokenScope {
+        match self {
+            // To have read what a turn was told of confirms it.
+            Self::SessionStatus(query) if query.reader.is_some() => TokenScope::Write,
+            Self::Status {}
+            | Self::NodeStatus {}
+            | Self::CatalogList(_)
+            | Self::SessionsList(_)
+            | Self::SessionShow(_)
+            | Self::SessionStatus(_)
+            | Self::SessionsHistory(_)
+            | Self::WatchList(_)
+            | Self::NoticesList(_)
+            | Self::CronRunsList(_)
+            | Self::WakesFollow {}
+            | Self::SignalsList(_)
+            | Self::SignalsFollow(_)
+            | Self::SignalsWhy { .. } => TokenScope::Read,
+            Self::Adopt(_)
+            | Self::SessionArchive(_)
+            | Self::SessionUnarchive(_)
+            | Self::SessionPin(_)
+            | Self::SessionUnpin(_)
+            | Self::SessionsSend(_)
+            | Self::SessionsSpawn(_)
+            | Self::RunFinished(_)
+            | Self::GoalSet(_)
+            | Self::GoalClear(_)
+            | Self::MessageRecorded(_)
+            | Self::CompactionRecorded(_)
+            | Self::SessionReset(_)
+            | Self::CronRunBegin(_)
+            | Self::WatchAdd(_)
+            | Self::WatchRemove(_)
+            | Self::NoticesDrain(_)
+            | Self::TurnBegin(_)
+            | Self::TurnConfirm(_)
+            | Self::TurnRelease(_)
+            | Self::TurnEnd(_)
+            | Self::HookEvent(_)
+            | Self::SignalsRecord(_) => TokenScope::Write,
+            Self::NodesInvite(_)
+            | Self::NodesList {}
+            | Self::NodesShow(_)
+            | Self::NodesRename(_)
+            | Self::NodesRevoke(_)
+            | Self::NodesRemove(_)
+            | Self::NodesListen {}
+            | Self::NodesApprove(_)
+            | Self::NodesReject(_)
+            | Self::CertIssue(_)
+            | Self::CertRenew(_)
+            | Self::CertRevoke(_)
+            | Self::CertInspect(_)
+            | Self::TokenCreate(_)
+            | Self::TokenList {}
+            | Self::TokenRevoke(_)
+            | Self::SessionDelete(_)
+            | Self::AgentsList {}
+            | Self::AgentsDelete(_)
+            | Self::SessionsCleanup(_)
+            | Self::Backup(_)
+            | Self::Check {} => TokenScope::Admin,
         }
     }
 
@@ -192,8 +271,10 @@ impl Request {
             Self::WatchList(filter) => Speaker::Needed(&mut filter.watcher),
             Self::SessionStatus(query) => Speaker::Welcome(&mut query.reader),
             Self::Adopt(adopt) => Speaker::OperatorOnly(&adopt.watch_by),
+            // A hook speaks as the conversation that it fired in, and names no session.
+            Self::HookEvent(_)
             // A lease is whoever's who has its token.
-            Self::TurnConfirm(_)
+            | Self::TurnConfirm(_)
             | Self::TurnRelease(_)
             | Self::CatalogList(_)
             | Self::SessionsList(_)
@@ -215,6 +296,9 @@ impl Request {
             | Self::CertRenew(_)
             | Self::CertRevoke(_)
             | Self::CertInspect(_)
+            | Self::TokenCreate(_)
+            | Self::TokenList {}
+            | Self::TokenRevoke(_)
             | Self::SessionArchive(_)
             | Self::SessionUnarchive(_)
             | Self::SessionPin(_)
@@ -230,6 +314,7 @@ impl Request {
             | Self::AgentsDelete(_)
             | Self::SessionsCleanup(_)
             | Self::CronRunBegin(_)
+            | Self::CronRunsList(_)
             | Self::Backup(_)
             | Self::Check {} => Speaker::Nobody,
         }

@@ -1,5 +1,6 @@
 //! The replies of the session interface. In `--json` each is one document under these names.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Node;
@@ -8,7 +9,7 @@ use crate::signal::Payload;
 use crate::{ActorType, Catalog, EpochMs, Host, HostName, SessionKey, SignalKind, ThreadId};
 
 /// The gateway at a glance.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Status {
     /// The process.
@@ -22,7 +23,7 @@ pub struct Status {
 }
 
 /// The gateway process.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GatewayStatus {
     /// Its version.
@@ -33,6 +34,9 @@ pub struct GatewayStatus {
     pub state_dir: String,
     /// Where nodes connect.
     pub listen: String,
+    /// Where HTTP is answered, as the beginning of an address; nothing where it is off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http: Option<String>,
     /// When it started.
     pub started_at: EpochMs,
     /// `ok`, or `read_only` while the disk is full.
@@ -46,7 +50,7 @@ pub struct GatewayStatus {
 }
 
 /// How much there is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Counts {
     /// Session entries.
@@ -64,7 +68,7 @@ pub struct Counts {
 }
 
 /// One upstream link, for an operator.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LinkStatus {
     /// The session it feeds.
@@ -93,7 +97,7 @@ pub struct LinkStatus {
 }
 
 /// Threads on all machines asked.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CatalogThreads {
     /// The threads, newest first.
     pub threads: Vec<CatalogThread>,
@@ -102,7 +106,7 @@ pub struct CatalogThreads {
 }
 
 /// One thread.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CatalogThread {
     /// The family of the transcript.
@@ -131,7 +135,7 @@ pub struct CatalogThread {
 }
 
 /// A host that could not be asked.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HostError {
     /// The host.
@@ -143,7 +147,7 @@ pub struct HostError {
 }
 
 /// A thread that was adopted.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Adopted {
     /// The session it became.
@@ -156,7 +160,7 @@ pub struct Adopted {
 }
 
 /// A link, as the adopter sees it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LinkSummary {
     /// The link.
@@ -176,7 +180,7 @@ pub struct LinkSummary {
 }
 
 /// Sessions.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Sessions {
     /// The rows.
@@ -191,7 +195,7 @@ pub struct Sessions {
 }
 
 /// One session in a list.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionRow {
     /// The session.
@@ -212,13 +216,16 @@ pub struct SessionRow {
     /// Where its upstream is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<Host>,
+    /// That host's name in keys.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<HostName>,
     /// Its highest sequence, once it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state_version: Option<u64>,
 }
 
 /// One session's entry: the entry's own fields at top level, as in `sessions.json`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionEntry {
     /// The session.
@@ -236,7 +243,7 @@ pub struct SessionEntry {
 }
 
 /// How a session stands.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionStatus {
     /// The session.
@@ -252,7 +259,7 @@ pub struct SessionStatus {
 }
 
 /// How far an answer about an adopted session can be trusted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UpstreamStatus {
     /// Whether its file is followed now.
@@ -263,7 +270,7 @@ pub struct UpstreamStatus {
 }
 
 /// Whether an upstream file is followed now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum UpstreamState {
     /// Its node is connected.
@@ -277,7 +284,7 @@ pub enum UpstreamState {
 }
 
 /// What changed in a session after a version.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StateChanges {
     /// The events, ascending, at most [`super::MAX_CHANGES`].
@@ -294,7 +301,7 @@ pub struct StateChanges {
 }
 
 /// One event of a delta.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StateChange {
     /// Its place in the log.
@@ -319,7 +326,7 @@ pub struct StateChange {
 }
 
 /// Whether a watch stands.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Watched {
     /// True when it does.
@@ -333,21 +340,21 @@ pub struct Watched {
 }
 
 /// Whether a watch was ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WatchRemoved {
     /// False when there was none.
     pub removed: bool,
 }
 
 /// Watches.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Watches {
     /// The watches, by watcher and target.
     pub watches: Vec<Watch>,
 }
 
 /// One watch: a cursor.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Watch {
     /// The session that watches.
@@ -373,14 +380,14 @@ pub struct Watch {
 }
 
 /// Pending notices.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Notices {
     /// The notices, by target.
     pub notices: Vec<Notice>,
 }
 
 /// One notice.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Notice {
     /// The session that changed.
@@ -392,7 +399,7 @@ pub struct Notice {
 }
 
 /// A page of the log.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Signals {
     /// The signals, ascending.
@@ -404,7 +411,7 @@ pub struct Signals {
 }
 
 /// One signal.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SignalRow {
     /// Its place in the log.
@@ -435,7 +442,7 @@ pub struct SignalRow {
 }
 
 /// Why an upstream signal was recorded.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SignalWhy {
     /// The signal.
     pub sequence: u64,
@@ -444,7 +451,7 @@ pub struct SignalWhy {
 }
 
 /// Why a turn counted.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SignalEvidence {
     /// The machine, by its name in keys.
@@ -465,7 +472,7 @@ pub struct SignalEvidence {
 }
 
 /// What became of a signal, or of what may have been one.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Recorded {
     /// True when it is a new row of the log.
     pub recorded: bool,

@@ -1,5 +1,6 @@
 //! What one session gives another: a message, a task for a child, a child's result.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::PrivateText;
@@ -7,7 +8,7 @@ use crate::SessionKey;
 use crate::signal::RunOutcome;
 
 /// Sends a session a message. It is stored, and handed out at the session's next turn.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionsSend {
     /// The session it is for; it must exist.
@@ -29,7 +30,7 @@ pub struct SessionsSend {
 }
 
 /// A message that was dispatched.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Sent {
     /// The session that received it.
@@ -49,7 +50,7 @@ pub struct Sent {
 }
 
 /// Who runs a child.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ChildRuntime {
     /// A sub-agent.
@@ -79,7 +80,7 @@ impl ChildRuntime {
 }
 
 /// Makes a child session with a task.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionsSpawn {
     /// The session that spawns it, none for that of the caller; it watches the child from
@@ -99,7 +100,7 @@ pub struct SessionsSpawn {
 }
 
 /// A child that was spawned.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Spawned {
     /// The child.
@@ -116,8 +117,8 @@ pub struct Spawned {
     pub ran: bool,
 }
 
-/// How a child's run ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RunEnd {
     /// Well.
@@ -131,6 +132,16 @@ pub enum RunEnd {
 }
 
 impl RunEnd {
+    /// The outcome as it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Error => "error",
+            Self::Timeout => "timeout",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
     /// How it failed; none for a run that ended well.
     pub fn failure(self) -> Option<RunOutcome> {
         match self {
@@ -142,11 +153,11 @@ impl RunEnd {
     }
 }
 
-/// Says that a child's run has ended. Saying it again changes nothing.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// Says that a run has ended, a child's or a cron job's. Saying it again changes nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RunFinished {
-    /// The child.
+    /// The child, or the job's session.
     pub session_key: SessionKey,
     /// The agent of a bare key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -166,11 +177,12 @@ pub struct RunFinished {
 }
 
 /// A run that has ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RunEnded {
-    /// The signal that says so.
-    pub sequence: u64,
+    /// The signal that says so; none for a cron job's, which is nobody's child.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sequence: Option<u64>,
     /// The session that gets a message with the result; none where the parent is gone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<SessionKey>,

@@ -1,11 +1,15 @@
 //! The upkeep of session stores, and the runs of cron jobs.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{EpochMs, SessionKey};
 
+/// The most runs one `cron_runs_list` answers: with names at their longest they fit a frame.
+pub const MAX_CRON_RUNS_PER_PAGE: u32 = 100;
+
 /// Asks for the upkeep of one store, or of all.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionsCleanup {
     /// Of which agents.
@@ -15,7 +19,7 @@ pub struct SessionsCleanup {
 }
 
 /// Whose stores are looked after.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CleanupAgents {
     /// The default agent's.
@@ -30,7 +34,7 @@ pub enum CleanupAgents {
 }
 
 /// Whether upkeep acts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CleanupDoing {
     /// It only says what it would do.
@@ -40,7 +44,7 @@ pub enum CleanupDoing {
 }
 
 /// What upkeep did, or would do.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CleanedUp {
     /// The configured mode: `enforce` or `warn`.
@@ -69,7 +73,7 @@ pub struct CleanedUp {
 }
 
 /// One thing that goes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CleanupAction {
     /// Whose store.
@@ -86,7 +90,7 @@ pub struct CleanupAction {
 }
 
 /// One store.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CleanedStore {
     /// Whose.
@@ -98,7 +102,7 @@ pub struct CleanedStore {
 }
 
 /// Begins a run of a cron job in a session of its own.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CronRunBegin {
     /// The job.
@@ -111,8 +115,59 @@ pub struct CronRunBegin {
     pub agent: Option<String>,
 }
 
+/// Asks for runs of cron jobs, newest first.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct CronRunsList {
+    /// Only of this job.
+    pub job_id: Option<String>,
+    /// Only of this agent.
+    pub agent: Option<String>,
+    /// How many, at most [`MAX_CRON_RUNS_PER_PAGE`].
+    pub limit: Option<u32>,
+    /// Only those before this run: `before` of the page that precedes.
+    pub before: Option<u64>,
+}
+
+/// Runs of cron jobs, newest first.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CronRuns {
+    /// The runs.
+    pub runs: Vec<CronRunRow>,
+    /// Where the next page goes on, while there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<u64>,
+}
+
+/// One run of a cron job, as it is remembered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CronRunRow {
+    /// The run.
+    pub run_id: u64,
+    /// The job.
+    pub job_id: String,
+    /// The job's session.
+    pub session_key: SessionKey,
+    /// The agent.
+    pub agent_id: String,
+    /// The conversation it ran in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+    /// When it began.
+    pub started_at: EpochMs,
+    /// When it ended; none while nobody has said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<EpochMs>,
+    /// `completed`, `error`, `timeout`, `cancelled`; or `abandoned`, where the next one began
+    /// before anybody said how it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<String>,
+}
+
 /// A run of a cron job.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CronRun {
     /// The run.

@@ -3,20 +3,21 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Notice;
 use crate::{EpochMs, SessionKey};
 
 /// Shows the lease of a turn, to confirm or release what the turn took.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LeaseRef {
     /// The token of `turn_begin`.
     pub token: String,
 }
 
 /// What a turn took.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TurnBegun {
     /// The lease over all of it, lower-case hex; none where nothing was handed out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -28,7 +29,7 @@ pub struct TurnBegun {
 }
 
 /// A message for a session's turn.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnMessage {
     /// Its id: handed out again under the same one.
@@ -54,7 +55,7 @@ impl fmt::Debug for TurnMessage {
 
 /// How much of what a turn took was confirmed or released: nothing where the lease has
 /// ended, or all of it was handed out again.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TurnSettled {
     /// Notices.
     pub notices: u64,
@@ -63,14 +64,14 @@ pub struct TurnSettled {
 }
 
 /// Whether a turn was ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TurnEnded {
     /// False when none was running.
     pub ended: bool,
 }
 
 /// Notices that became available.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Wakes {
     /// One for each. The first answer has one per notice available now, perhaps none; a
     /// wake may come twice, and then the second finds nothing to take.
@@ -78,7 +79,7 @@ pub struct Wakes {
 }
 
 /// One watcher has a notice to take.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Wake {
     /// The session to wake.
     pub watcher: SessionKey,

@@ -6,6 +6,7 @@
 use serde::de::{DeserializeOwned, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::named::says_names;
 use crate::nesting::is_shallow;
 
 /// The largest frame, in bytes, without its length.
@@ -92,7 +93,7 @@ pub fn decode<M: FrameMessage>(body: &[u8]) -> Result<M, FrameError> {
     }
     let mut unread = body;
     match M::deserialize(&mut rmp_serde::Deserializer::new(&mut unread)) {
-        Ok(message) if unread.is_empty() => Ok(message),
+        Ok(message) if unread.is_empty() && says_names(body) => Ok(message),
         Ok(_) => Err(undecodable::<M>(body)),
         Err(_) => Err(match message_name(body) {
             Some(name) if !M::NAMES.contains(&name.as_str()) => FrameError::Unsupported { name },

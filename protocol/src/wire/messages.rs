@@ -329,15 +329,26 @@ pub struct CatalogPage {
     pub limit: u32,
     /// Titles may be made of prompt text: only because somebody asked.
     pub titles: bool,
+    /// The listing that the page before this one is of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub listing: Option<u64>,
 }
 
 /// A page of threads.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct CatalogThreads {
     /// The threads, newest first.
     pub threads: Vec<Thread>,
     /// True when there are more.
     pub more: bool,
+    /// Names the listing to whoever asks for its next page, so that the node need not look
+    /// through its directories again. It is kept for a minute.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub listing: Option<u64>,
+    /// How many of the oldest files are in no page of the listing.
+    #[serde(default)]
+    pub left_out: u64,
 }
 
 /// One thread on a node.

@@ -1,11 +1,12 @@
 //! Figures of the real programs: `cargo bench -p tidings-tests`, all of them in some minutes;
 //! `cargo bench -p tidings-tests -- scan` (or `instructions`; `log`, and of it `rate` or `nodes`;
-//! `restart`, `latency`, `idle`, `reconnect`, `store`) some.
+//! `restart`, `latency`, `hook`, `idle`, `reconnect`, `store`) some.
 //!
 //! Figures depend on the machine and on what else it does; each is printed with the
 //! specification's number beside it, and nothing fails when one is missed.
 
 mod fleet;
+mod hook;
 mod idle;
 mod latency;
 mod log;
@@ -67,6 +68,9 @@ fn main() {
     }
     if is_wanted("latency") {
         with_local_node(|gateway, claude| latency::latency(gateway, claude, &mut figures));
+    }
+    if is_wanted("hook") {
+        with_local_node(|gateway, claude| hook::hook(gateway, claude, &mut figures));
     }
     if is_wanted("idle") {
         idle::idle(&mut figures);

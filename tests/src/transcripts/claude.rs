@@ -71,6 +71,12 @@ impl Claude {
         (self.file.append(&line), id, at)
     }
 
+    /// A person types `text` at that time, in epoch milliseconds.
+    pub fn human_at(&mut self, text: &str, at: i64) -> Turn {
+        let line = self.typed_at(text, at);
+        self.file.append(&line)
+    }
+
     /// The line of a person who types `text`, without its end; it is not written.
     pub fn line(&mut self, text: &str) -> String {
         self.typed(text)
@@ -234,6 +240,10 @@ impl Transcript for Claude {
 
     fn thread(&self) -> &str {
         &self.session
+    }
+
+    fn file(&self) -> &Path {
+        self.file.path()
     }
 
     fn len(&self) -> u64 {

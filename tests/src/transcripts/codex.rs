@@ -115,6 +115,10 @@ impl Transcript for Codex {
         &self.thread
     }
 
+    fn file(&self) -> &Path {
+        self.file.path()
+    }
+
     fn len(&self) -> u64 {
         self.file.len()
     }

@@ -8,12 +8,16 @@ pub use claude::Claude;
 pub use codex::Codex;
 pub use file::Turn;
 
+use std::path::Path;
+
 /// A transcript that a test appends to.
 pub trait Transcript {
     /// Its catalog's name.
     fn catalog(&self) -> &'static str;
     /// The program's own id of the conversation.
     fn thread(&self) -> &str;
+    /// The file.
+    fn file(&self) -> &Path;
     /// How long the file is.
     fn len(&self) -> u64;
     /// True before the first byte.

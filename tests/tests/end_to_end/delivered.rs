@@ -4,7 +4,8 @@ use tidings_protocol::SessionKey;
 use tidings_protocol::session_api::{LeaseRef, Reply, Request, SpeakerRef, TurnMessage};
 use tidings_tests::transcripts::{Claude, Codex, Transcript};
 use tidings_tests::{
-    Adopted, DoorClient, Gateway, Scratch, TwoMachines, WATCHER, counted_turns, notice,
+    Adopted, Clocks, DoorClient, Gateway, Node, Scratch, Setup, TwoMachines, WATCHER,
+    counted_turns, notice,
 };
 
 /// As an agent program that takes its messages and prompts itself with them.
@@ -111,6 +112,53 @@ fn what_was_delivered_while_the_node_was_away_is_known_when_it_is_back() {
     machines.node.run();
     follow.wait_for_turns(&session.key, 1);
     assert_eq!(counted_turns(&machines.gateway, &session.key), [typed]);
+}
+
+const HOUR_MS: i64 = 60 * 60 * 1_000;
+
+/// Two machines; the gateway's clock is ahead by this much.
+fn two_machines_apart(ahead_ms: i64) -> TwoMachines {
+    let scratch = Scratch::new();
+    let mut clocks = Clocks::new(&scratch);
+    clocks.set_wall_ahead(ahead_ms);
+    let setup = clocks.under(Setup::without_local_node());
+    let gateway = Gateway::start_as(&scratch, setup);
+    let mut node = Node::join(&gateway, "laptop");
+    node.run();
+    TwoMachines { gateway, node }
+}
+
+#[test]
+fn clocks_that_differ_make_no_echo_a_humans_words_and_no_humans_words_an_echo() {
+    for ahead_ms in [HOUR_MS, -HOUR_MS] {
+        let mut machines = two_machines_apart(ahead_ms);
+        let mut claude = Claude::create(&machines.node.claude());
+        let session = machines.adopt(&claude);
+        let mut follow = machines.gateway.follow(session.version);
+        let mut program = Program::of(&machines.gateway, &session);
+        let write = |claude: &mut Claude, text: &str| {
+            claude.human(text);
+        };
+
+        // While its node listens.
+        send(&machines.gateway, &session, "Stop the mill.");
+        program.take(|text| write(&mut claude, text));
+        let first = claude.human("Stop the mill.");
+        follow.wait_for_turns(&session.key, 1);
+
+        // While it is away: a person has typed the same ten minutes before.
+        machines.node.kill();
+        let at = claude.written_at() - HOUR_MS / 6;
+        let before = claude.human_at("Go on.", at);
+        send(&machines.gateway, &session, "Go on.");
+        program.take(|text| write(&mut claude, text));
+        machines.node.run();
+        follow.wait_for_turns(&session.key, 2);
+        let last = claude.human("Go on.");
+        follow.wait_for_turns(&session.key, 3);
+        let counted = counted_turns(&machines.gateway, &session.key);
+        assert_eq!(counted, [first, before, last], "{ahead_ms} ms");
+    }
 }
 
 #[test]

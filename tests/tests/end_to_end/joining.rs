@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
-use tidings_tests::{Answer, Gateway, Node, Scratch, containing, files};
+use tidings_tests::{Answer, Gateway, Node, Scratch, containing, files, until};
 
 #[test]
 fn a_link_admits_one_machine_and_no_second() {
@@ -74,12 +74,34 @@ fn a_machine_that_has_joined_does_not_join_again() {
 }
 
 #[test]
+fn a_machine_that_has_joined_gets_the_same_answer_by_the_same_link() {
+    let mut gateway = Gateway::start(&Scratch::new());
+    let node = Node::new(gateway.scratch(), "laptop");
+    let link = node.invite(&gateway);
+    let first = node.join_with(&link).done();
+    let identity = node.state_dir().join("node.json");
+    let kept = fs::read(&identity).expect("an identity");
+    assert_eq!(node.join_with(&link).done(), first);
+    // It is what it is, whether or not there is a gateway to ask.
+    gateway.kill();
+    assert_eq!(node.join_with(&link).done(), first);
+    let file = node.state_dir().join("link.txt");
+    fs::write(&file, &link).expect("a file with the link");
+    let path = file.to_str().expect("a path");
+    assert_eq!(node.command(&["join", "--link-file", path]).done(), first);
+    assert!(!file.exists(), "a link is deleted once it is read");
+    assert_eq!(fs::read(&identity).expect("an identity"), kept);
+}
+
+#[test]
 fn a_machine_that_has_left_joins_anew_as_another_node() {
     let gateway = Gateway::start(&Scratch::new());
     let mut node = Node::join(&gateway, "laptop");
     node.run();
     let busy = node.command(&["leave"]);
     assert_eq!(busy.code, 69, "not while its agent runs: {busy}");
+    let hint = busy.refused()["hint"].to_string();
+    assert!(hint.contains("stop that process first"), "{busy}");
     assert_eq!(node.stop(), 0);
     assert_eq!(node.command(&["leave"]).done()["hostName"], "laptop");
     let nothing_left = files(&node.state_dir());
@@ -118,6 +140,52 @@ fn a_link_that_is_too_old_is_refused() {
     gateway.restart();
     refused_without_repeating(&node.join_with(&link), &link);
     assert_eq!(node_names(&gateway), [""; 0]);
+}
+
+#[test]
+fn a_link_that_is_withdrawn_is_listed_until_then_and_admits_nobody() {
+    let gateway = Gateway::start(&Scratch::new());
+    let node = Node::new(gateway.scratch(), "laptop");
+    let other = Node::new(gateway.scratch(), "desk");
+    let (link, kept) = (node.invite(&gateway), other.invite(&gateway));
+    let names = || {
+        let list = gateway.ask(&["nodes", "list"]);
+        let open = list["invitations"].as_array().expect("invitations").clone();
+        assert!(open.iter().all(|open| open["expiresAt"].is_u64()), "{list}");
+        let names: Vec<_> = open.iter().map(|open| open["name"].clone()).collect();
+        names
+    };
+    assert_eq!(names(), ["laptop", "desk"]);
+    let withdrawn = gateway.ask(&["nodes", "reject", "laptop"]);
+    assert_eq!(withdrawn["rejected"], true, "{withdrawn}");
+    assert_eq!(withdrawn["machineName"], "laptop", "{withdrawn}");
+    assert_eq!(names(), ["desk"]);
+    refused_without_repeating(&node.join_with(&link), &link);
+    other.join_with(&kept).done();
+    assert_eq!(names(), [""; 0], "used");
+    let again = gateway.run(&["nodes", "reject", "laptop"]);
+    assert_eq!(again.code, 1, "{again}");
+}
+
+#[test]
+fn a_machine_whose_node_was_removed_is_told_what_to_do() {
+    let gateway = Gateway::start(&Scratch::new());
+    let mut node = Node::join(&gateway, "laptop");
+    node.run();
+    gateway.ask(&["nodes", "remove", "laptop"]);
+    let status = until("the node is turned away", || {
+        let status = node.command(&["status"]).done();
+        (status["connection"] == "refused").then_some(status)
+    });
+    let leave = "tidings-node leave, then tidings-node join LINK";
+    let hint = status["connectionHint"].as_str().expect("a hint");
+    assert!(hint.contains(leave), "{status}");
+    let doctor = node.command(&["doctor"]);
+    assert!(doctor.stdout.contains(leave), "{doctor}");
+    let shown = gateway.ask(&["cert", "inspect"]);
+    let rows = shown["certificates"].as_array().expect("certificates");
+    let of_laptop = rows.iter().find(|row| row["hostName"] == "laptop");
+    assert_eq!(of_laptop.expect("its own")["state"], "revoked", "{shown}");
 }
 
 #[test]

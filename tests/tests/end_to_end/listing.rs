@@ -1,5 +1,6 @@
 //! `catalog list`: what is shown of the threads on another machine, and what is not.
 
+use std::collections::HashSet;
 use std::fs;
 
 use serde_json::{Value, json};
@@ -34,6 +35,10 @@ fn threads_are_listed_with_the_programs_own_titles_and_prompts_only_where_asked(
         "adoptedAs": session.key,
     });
     assert_eq!(row, &expected);
+    let sessions = machines
+        .gateway
+        .ask(&["sessions", "list", "--host", "laptop"]);
+    assert_eq!(sessions["sessions"][0]["node"], "laptop", "{sessions}");
     for transcript in [&untitled as &dyn Transcript, &codex] {
         let row = thread(&listed, transcript.thread());
         assert_eq!(row["cwd"], "/home/ada/engine", "{row}");
@@ -59,6 +64,24 @@ fn threads_are_listed_with_the_programs_own_titles_and_prompts_only_where_asked(
         .gateway
         .ask(&["catalog", "list", "--catalog", "codex"]);
     assert_eq!(only["threads"].as_array().map(Vec::len), Some(1), "{only}");
+}
+
+/// Many pages.
+const MANY: usize = 5_000;
+
+#[test]
+fn a_large_home_is_listed_whole_and_once() {
+    let machines = TwoMachines::start();
+    let project = machines.node.claude().join("-home-ada-engine");
+    fs::create_dir_all(&project).expect("a project");
+    for n in 0..MANY {
+        fs::write(project.join(format!("t{n}.jsonl")), "{}\n").expect("a transcript");
+    }
+    let listed = machines.gateway.ask(&["catalog", "list"]);
+    assert_eq!(listed["errors"], json!([]));
+    let threads = listed["threads"].as_array().expect("a list of threads");
+    let ids: HashSet<_> = threads.iter().map(|thread| &thread["threadId"]).collect();
+    assert_eq!((threads.len(), ids.len()), (MANY, MANY));
 }
 
 fn thread<'l>(listed: &'l Value, id: &str) -> &'l Value {

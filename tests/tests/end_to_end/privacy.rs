@@ -3,10 +3,11 @@
 use std::fs;
 use std::path::PathBuf;
 
+use serde_json::json;
 use tidings_protocol::SessionKey;
 use tidings_protocol::session_api::{LeaseRef, Reply, Request, SpeakerRef};
 use tidings_tests::transcripts::{Claude, Codex, Transcript};
-use tidings_tests::{DoorClient, TwoMachines, WATCHER, containing, files};
+use tidings_tests::{DoorClient, Hooks, TwoMachines, WATCHER, containing, files, until};
 
 /// Nothing else on this machine spells it.
 const CANARY: &str = "Quetzal7marmalade";
@@ -29,6 +30,7 @@ fn no_message_text_is_in_a_database_a_state_directory_or_a_log() {
     claude.human(&format!("{CANARY} at the end"));
     follow.wait_for_turns(&sessions[0].key, 2);
     follow.wait_for_turns(&sessions[1].key, 1);
+    fire_hooks(&machines, &claude);
     ask_everything(&machines, &sessions[0].key);
 
     // While both run, with what is only in the write-ahead log, and after both have stopped.
@@ -66,6 +68,11 @@ fn a_message_leaves_nothing_behind_once_its_delivery_is_confirmed() {
     door.ask(&Request::TurnConfirm(LeaseRef { token }));
     drop(door);
     fs::remove_file(&long).expect("the text is gone");
+    // While both run: neither in the database's free pages nor in its log.
+    until("the text is nowhere", || {
+        let left = containing(files(machines.gateway.state_dir()), CANARY.as_bytes());
+        left.is_empty().then_some(())
+    });
     assert_eq!(machines.node.stop(), 0);
     assert_eq!(machines.gateway.stop(), 0);
     nothing_leaked(&machines);
@@ -87,6 +94,28 @@ fn a_trace_log_shows_the_reports_themselves() {
             log.display()
         );
     }
+}
+
+/// Fires the hooks of a turn with all the text that a program hands to them, and some that no
+/// hook can read.
+fn fire_hooks(machines: &TwoMachines, claude: &Claude) {
+    let hooks = Hooks::on_node(&machines.node, claude);
+    for (event, more) in [
+        ("SessionStart", json!({"source": "startup"})),
+        ("UserPromptSubmit", json!({"prompt": CANARY})),
+        ("PreToolUse", json!({"tool_input": {"command": CANARY}})),
+        ("PostToolUse", json!({"tool_response": [CANARY]})),
+        (
+            "PostCompact",
+            json!({"trigger": "auto", "compact_summary": CANARY}),
+        ),
+        ("Stop", json!({"last_assistant_message": CANARY})),
+    ] {
+        hooks.fire(event, &more);
+    }
+    hooks.hand(CANARY.as_bytes());
+    let log = fs::read_to_string(machines.node.state_dir().join("hook.log"));
+    assert!(!log.expect("a log").is_empty());
 }
 
 /// Asks for all that can be asked for without asking for text.

@@ -24,7 +24,7 @@ fn a_full_file_system_is_survived_and_left_by_itself() {
         return;
     };
     let state_dir = mount.path().join("gateway");
-    let setup = Setup::with_local_node(&claude, &codex).quiet();
+    let setup = Setup::with_local_node(&claude, &codex).quiet().with_http();
     let mut gateway = Gateway::start_as(&scratch, setup.with_state_dir(&state_dir));
     let mut dice = Dice::new(seed());
     let running = Load::of_callers_and_people(&mut dice, &claude).start(&gateway);
@@ -35,6 +35,14 @@ fn a_full_file_system_is_survived_and_left_by_itself() {
     until("reading only", || {
         (status(&gateway).gateway.database == "read_only").then_some(())
     });
+    let (code, body) = gateway.get("/readyz");
+    let reasons = r#"{"ready":false,"reasons":["the database is read-only"]}"#;
+    assert_eq!((code, body.as_str()), (503, reasons));
+    let (_, figures) = gateway.get("/metrics");
+    assert!(
+        figures.contains("\ntidings_database_serving 0\n"),
+        "{figures}"
+    );
     running.work_until(50);
     let listed = gateway.ask(&["signals", "list", "--limit", "1"]);
     assert_eq!(listed["signals"].as_array().map(Vec::len), Some(1));
@@ -43,6 +51,7 @@ fn a_full_file_system_is_survived_and_left_by_itself() {
     until("writing again by itself", || {
         (status(&gateway).gateway.database == "ok").then_some(())
     });
+    assert_eq!(gateway.get("/readyz").0, 200);
     running.work_until(50);
     let mut load = running.stop();
     // What people typed while the disk was full has waited in the transcripts.

@@ -8,6 +8,7 @@ mod disk;
 mod full;
 mod locked;
 mod refused;
+mod replaced;
 mod slow;
 
 use tidings_protocol::session_api::{ApiError, Reply, Request, SignalsRecord, Status};

@@ -111,6 +111,7 @@ fn requests_and_introductions() {
             // Every request has its place in the table.
             let _ = (
                 request.privilege(),
+                request.scope(),
                 request.is_stream(),
                 request.adopts_caller(),
             );

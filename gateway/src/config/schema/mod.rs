@@ -1,8 +1,10 @@
 //! The one schema. Names are spelled as in the documents the system was asked for in.
 
 mod cron;
+mod http;
 mod reset;
 mod session;
+mod wake;
 
 use std::time::Duration;
 
@@ -10,11 +12,13 @@ use serde::{Deserialize, Serialize};
 
 use super::values::Age;
 pub use cron::{Cron, RunLog};
+pub use http::Http;
 pub use reset::{Reset, ResetMode, ResetOverride, ResetType};
 pub use session::{
     ArchiveRetention, DmScope, HighWater, Maintenance, MaintenanceMode, Session, SessionScope,
     Visibility, WriteLock,
 };
+pub use wake::Wake;
 
 /// Everything that can be configured.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,10 +28,14 @@ pub struct Config {
     pub agents: Agents,
     /// Cron runs.
     pub cron: Cron,
+    /// The HTTP door.
+    pub http: Http,
     /// Sessions of the gateway's own: keys, lives, upkeep.
     pub session: Session,
     /// The signal log.
     pub signals: Signals,
+    /// What a wake starts.
+    pub wake: Wake,
 }
 
 /// Agents.

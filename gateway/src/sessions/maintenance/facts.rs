@@ -1,5 +1,7 @@
 //! What upkeep knows, and what it decides.
 
+use std::collections::BTreeSet;
+
 use tidings_protocol::EpochMs;
 
 use crate::config::{Age, Maintenance};
@@ -16,8 +18,9 @@ pub struct EntryFacts {
     pub transcript: Option<String>,
     /// When the entry last changed.
     pub updated_at: EpochMs,
-    /// When somebody last spoke in it.
-    pub last_interaction_at: Option<EpochMs>,
+    /// When somebody last spoke in it; where nobody knows, when its conversation began, else
+    /// when it last changed.
+    pub last_interaction_at: EpochMs,
     /// `direct`, `group` or `room`.
     pub chat_type: Option<String>,
     /// True while a turn runs, somebody watches it, it watches somebody, a notice or a message
@@ -45,6 +48,8 @@ pub struct Facts {
     pub entries: Vec<EntryFacts>,
     /// The files of its directory.
     pub files: Vec<FileFacts>,
+    /// Those that cannot be removed: they count, and another has to go in their place.
+    pub stuck: BTreeSet<String>,
 }
 
 /// Why upkeep runs.

@@ -23,7 +23,7 @@ impl<'a> Owned<'a> {
         };
         for file in &facts.files {
             if let Artefact::Of(kind, id) = classify(&file.name)
-                && kind != Kind::Lock
+                && !matches!(kind, Kind::Lock | Kind::Draft)
             {
                 owned.by_id.entry(id).or_default().push(&file.name);
             }
@@ -78,6 +78,7 @@ impl Named {
     pub(super) fn orphan(&self, name: &str) -> Option<Kind> {
         match classify(name) {
             Artefact::Of(Kind::Lock, _) | Artefact::Ours | Artefact::Foreign => None,
+            Artefact::Of(Kind::Draft, _) => Some(Kind::Draft),
             Artefact::Of(kind, id) => {
                 let is_named =
                     self.ids.contains(id) || self.files.contains(name) || self.locked.contains(id);

@@ -54,6 +54,7 @@ struct Planner<'a> {
     left: Vec<&'a EntryFacts>,
     // By name.
     files: BTreeMap<&'a str, &'a FileFacts>,
+    stuck: &'a BTreeSet<String>,
     owned: Owned<'a>,
     // Sessions whose transcript somebody writes.
     locked: BTreeSet<&'a str>,
@@ -80,6 +81,7 @@ impl<'a> Planner<'a> {
                 .iter()
                 .map(|file| (file.name.as_str(), file))
                 .collect(),
+            stuck: &facts.stuck,
             owned: Owned::new(facts),
             locked: locked.collect(),
             actions: Vec::new(),
@@ -107,8 +109,8 @@ impl<'a> Planner<'a> {
 
     /// True for what stays whatever the limits say.
     fn is_kept(&self, entry: &EntryFacts) -> bool {
-        let last_spoken = entry.last_interaction_at.unwrap_or(EpochMs::MIN);
-        let is_alive = is_shared(entry) && !self.is_older(last_spoken, self.prune_after());
+        let is_alive =
+            is_shared(entry) && !self.is_older(entry.last_interaction_at, self.prune_after());
         entry.is_needed || is_alive || self.locked.contains(entry.session_id.as_str())
     }
 
@@ -188,7 +190,7 @@ impl<'a> Planner<'a> {
     fn remove_files(&mut self, reason: Reason, goes: impl Fn(&Self, &FileFacts) -> bool) {
         let files: Vec<&FileFacts> = self.files.values().copied().collect();
         for file in files {
-            if goes(self, file) {
+            if !self.stuck.contains(&file.name) && goes(self, file) {
                 self.remove_file(file, reason);
             }
         }
@@ -218,7 +220,7 @@ impl<'a> Planner<'a> {
         let mut loose: Vec<&FileFacts> = self
             .files
             .values()
-            .filter(|file| named.loose(&file.name))
+            .filter(|file| named.loose(&file.name) && !self.stuck.contains(&file.name))
             .copied()
             .collect();
         loose.sort_by_key(|file| (file.modified, &file.name));

@@ -31,7 +31,7 @@ pub fn report(mode: MaintenanceMode, doing: Doing, outcomes: &[(AgentId, Outcome
         capped: sum(|outcome| outcome.capped as u64),
         missing: sum(|outcome| outcome.missing as u64),
         freed_bytes: sum(|outcome| outcome.freed_bytes),
-        failed: sum(|outcome| outcome.failed as u64),
+        failed: sum(|outcome| outcome.stuck.len() as u64),
         actions: actions.collect(),
         stores: outcomes.iter().map(store).collect(),
     }

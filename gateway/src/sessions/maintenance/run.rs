@@ -1,16 +1,20 @@
 //! The upkeep of one store, done: what it knows, what it does, and what became of it.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use tidings_node::private_files::FileError;
 
 use super::facts::{Action, EntryFacts, Facts, FileFacts, Occasion, Plan, Reason, Settings};
 use super::plan::plan;
-use crate::sessions::artefacts::transcript_name;
+use crate::sessions::artefacts::{Named, transcript_name};
 use crate::sessions::files::{Files, Listed};
 use crate::sessions::names;
 use crate::sessions::projection::{ProjectionError, Stores};
-use crate::state::{AgentId, StoredEntry};
+use crate::state::{AgentId, AuditAction, StoredEntry};
+
+/// How often others are looked for in the place of files that could not be removed.
+const MOST_AGAIN: usize = 3;
 
 /// Whether upkeep acts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +43,7 @@ pub struct Outcome {
     /// What was done, in order.
     pub actions: Vec<Action>,
     /// Files that could not be removed.
-    pub failed: usize,
+    pub stuck: BTreeSet<String>,
 }
 
 impl Stores {
@@ -56,8 +60,64 @@ impl Stores {
         let before = facts.entries.len();
         match doing {
             Doing::Nothing => Ok(Outcome::of(before, planned)),
-            Doing::Everything => self.act(agent, before, planned).await,
+            Doing::Everything => {
+                if occasion == Occasion::Asked {
+                    self.record_asked(agent, &planned).await?;
+                }
+                let done = self.act(agent, before, planned).await?;
+                if settings.maintenance.max_disk_bytes.value().is_none() {
+                    return Ok(done);
+                }
+                self.act_again(agent, settings, occasion, done).await
+            }
         }
+    }
+
+    /// Only what is gone is freed: where files could not be removed, others go in their place,
+    /// until the budget is kept or there are none.
+    async fn act_again(
+        &self,
+        agent: &AgentId,
+        settings: &Settings,
+        occasion: Occasion,
+        mut done: Outcome,
+    ) -> Result<Outcome, ProjectionError> {
+        for _ in 0..MOST_AGAIN {
+            if done.stuck.is_empty() {
+                break;
+            }
+            let facts = Facts {
+                stuck: done.stuck.clone(),
+                ..self.facts(agent).await?
+            };
+            let planned = plan(&facts, settings, occasion, self.clock.now());
+            if planned.actions.is_empty() {
+                break;
+            }
+            let more = self.act(agent, facts.entries.len(), planned).await?;
+            done.follow_with(more);
+        }
+        Ok(done)
+    }
+
+    /// What somebody asked for stands in the record before the first of it is done.
+    async fn record_asked(&self, agent: &AgentId, planned: &Plan) -> Result<(), ProjectionError> {
+        if planned.actions.is_empty() {
+            return Ok(());
+        }
+        let is_entry = |action: &&Action| matches!(action, Action::Entry { .. });
+        let entries = planned.actions.iter().filter(is_entry).count();
+        let files: usize = planned
+            .actions
+            .iter()
+            .map(|action| action.files().len())
+            .sum();
+        let outcome = format!("begun: {entries} entries and {files} files go");
+        let target = agent.to_string();
+        let recording = self
+            .state
+            .audit(AuditAction::Cleanup, target, Some(outcome));
+        Ok(recording.await?)
     }
 
     async fn facts(&self, agent: &AgentId) -> Result<Facts, ProjectionError> {
@@ -78,6 +138,7 @@ impl Stores {
                 .map(|stored| entry_facts(&dir, stored))
                 .collect(),
             files: listed.into_iter().map(file).collect(),
+            stuck: BTreeSet::new(),
         })
     }
 
@@ -113,11 +174,11 @@ impl Stores {
                 }
             }
             let (dir, files) = (dir.clone(), action.files().to_vec());
-            let (freed, failed) = self
+            let (freed, stuck) = self
                 .blocking(move |disk| Ok(remove_all(disk, &dir, &files)))
                 .await?;
             done.freed_bytes += freed;
-            done.failed += failed;
+            done.stuck.extend(stuck);
             done.add(action);
         }
         Ok(done)
@@ -140,6 +201,16 @@ impl Outcome {
         outcome
     }
 
+    fn follow_with(&mut self, more: Self) {
+        self.after = more.after;
+        self.pruned += more.pruned;
+        self.capped += more.capped;
+        self.missing = more.missing;
+        self.freed_bytes += more.freed_bytes;
+        self.actions.extend(more.actions);
+        self.stuck.extend(more.stuck);
+    }
+
     fn add(&mut self, action: Action) {
         if let Action::Entry { reason, .. } = &action {
             self.after -= 1;
@@ -155,32 +226,35 @@ impl Outcome {
 fn entry_facts(dir: &Path, stored: StoredEntry) -> EntryFacts {
     let entry = stored.entry;
     EntryFacts {
-        transcript: transcript_name(dir, &entry),
+        transcript: transcript_name(dir, Named::by(stored.session.key(), &entry)),
         session: stored.session,
         session_id: entry.session_id,
         updated_at: entry.updated_at,
-        last_interaction_at: entry.last_interaction_at,
+        last_interaction_at: entry
+            .last_interaction_at
+            .or(entry.session_started_at)
+            .unwrap_or(entry.updated_at),
         chat_type: entry.chat_type,
         is_needed: stored.is_needed,
         is_adopted: stored.is_adopted,
     }
 }
 
-/// Removes files that are still what was seen of them; how many bytes that freed, and how
-/// many could not be removed.
-fn remove_all(disk: &Files, dir: &Path, files: &[FileFacts]) -> (u64, usize) {
-    let (mut freed, mut failed) = (0, 0);
+/// Removes files that are still what was seen of them; how many bytes that freed, and which
+/// could not be removed.
+fn remove_all(disk: &Files, dir: &Path, files: &[FileFacts]) -> (u64, Vec<String>) {
+    let (mut freed, mut stuck) = (0, Vec::new());
     for file in files {
         match remove(disk, dir, file) {
             Ok(true) => freed += file.size,
             Ok(false) => {}
             Err(error) => {
                 tracing::warn!(%error, "upkeep could not remove a file");
-                failed += 1;
+                stuck.push(file.name.clone());
             }
         }
     }
-    (freed, failed)
+    (freed, stuck)
 }
 
 fn remove(disk: &Files, dir: &Path, file: &FileFacts) -> Result<bool, FileError> {

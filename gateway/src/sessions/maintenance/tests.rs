@@ -1,5 +1,7 @@
 //! Stores, and what upkeep makes of them.
 
+use std::collections::BTreeSet;
+
 use super::facts::*;
 use super::plan::plan;
 use crate::config::{Age, ArchiveRetention, HighWater, Maintenance, Size, Switch};
@@ -29,7 +31,7 @@ fn entry(text: &str) -> EntryFacts {
         transcript: Some(format!("{id}.jsonl")),
         session_id: id,
         updated_at: NOW - age * DAY,
-        last_interaction_at: None,
+        last_interaction_at: NOW - age * DAY,
         chat_type: None,
         is_needed: false,
         is_adopted: false,
@@ -41,7 +43,7 @@ fn entry(text: &str) -> EntryFacts {
             ("g", days) => {
                 let days: EpochMs = days.parse().expect("days");
                 facts.chat_type = Some("group".to_owned());
-                facts.last_interaction_at = Some(NOW - days * DAY);
+                facts.last_interaction_at = NOW - days * DAY;
             }
             other => panic!("{other:?}"),
         }
@@ -63,6 +65,7 @@ fn facts(entries: &[&str], files: &[&str]) -> Facts {
     Facts {
         entries: entries.iter().map(|text| entry(text)).collect(),
         files: files.iter().map(|text| file(text)).collect(),
+        stuck: BTreeSet::new(),
     }
 }
 
@@ -167,11 +170,11 @@ fn threads_count_as_conversations_of_several_by_their_keys() {
         &[],
     );
     for entry in &mut facts.entries {
-        entry.last_interaction_at = Some(NOW - DAY);
+        entry.last_interaction_at = NOW - DAY;
     }
     check(&facts, &settings(|_| {}), Occasion::Usual, &[]);
     for entry in &mut facts.entries {
-        entry.last_interaction_at = None;
+        entry.last_interaction_at = NOW - 40 * DAY;
     }
     let planned = plan(&facts, &settings(|_| {}), Occasion::Usual, NOW);
     assert_eq!(planned.actions.len(), 2);
@@ -215,6 +218,7 @@ fn the_buffer_above_the_limit_is_a_tenth_and_not_more_than_fifty() {
         let mut facts = Facts {
             entries,
             files: Vec::new(),
+            stuck: BTreeSet::new(),
         };
         let gone = |facts: &Facts| plan(facts, &settings, Occasion::Usual, NOW).actions.len();
         assert_eq!(gone(&facts), buffer as usize + 1, "{limit}");
@@ -274,6 +278,8 @@ fn archives_have_a_retention_and_what_no_entry_names_goes_only_when_asked() {
         "other.jsonl.reset.c 1 5",
         "held.jsonl 1 31",
         "held.jsonl.lock 1 31",
+        "main.jsonl.lock.0a1b 1 31",
+        "main.jsonl.lock.2c3d 1 29",
         "notes.txt 1 99",
         "sessions.json.rejected-x 1 99",
     ];
@@ -289,6 +295,7 @@ fn archives_have_a_retention_and_what_no_entry_names_goes_only_when_asked() {
         "orphan lost-topic-1.jsonl",
         "orphan lost.jsonl",
         "orphan lost.trajectory.jsonl",
+        "orphan main.jsonl.lock.0a1b",
     ];
     let both = [archives.as_slice(), orphans.as_slice()].concat();
     check(&facts, &settings(|_| {}), Occasion::Asked, &both);
@@ -367,4 +374,21 @@ fn entries_without_a_transcript_are_counted_and_kept() {
     let facts = facts(&["here 1", "gone 1", "adopted:x 1 a"], &["here.jsonl 1 1"]);
     let planned = plan(&facts, &settings(|_| {}), Occasion::Asked, NOW);
     assert_eq!((planned.missing, planned.actions.len()), (1, 0));
+}
+
+#[test]
+fn what_cannot_be_removed_counts_and_another_goes_in_its_place() {
+    let files = [
+        "a.jsonl.reset.x 100 3",
+        "b.jsonl.reset.x 100 2",
+        "c.jsonl.reset.x 100 1",
+    ];
+    let mut facts = facts(&[], &files);
+    facts.stuck.insert("a.jsonl.reset.x".to_owned());
+    let settings = settings(|m| {
+        m.max_disk_bytes = Switch::On(Size(250));
+        m.high_water_bytes = HighWater::Bytes(200);
+    });
+    let expected = ["maxDiskBytes b.jsonl.reset.x"];
+    check(&facts, &settings, Occasion::Usual, &expected);
 }

@@ -1,7 +1,9 @@
 //! The store over real files and a real database.
 
 mod crashes;
+mod endings;
 mod store;
+mod stories;
 mod transcripts;
 mod upkeep;
 mod writers;
@@ -130,6 +132,38 @@ impl Fixture {
             .filter(|file| file.name.starts_with(names::REJECTED))
             .map(|file| std::fs::read(self.sessions_dir().join(&file.name)).expect("read"))
             .collect()
+    }
+
+    /// The names of the files in the session directory.
+    fn names(&self) -> Vec<String> {
+        let files = Files::default().list(&self.sessions_dir()).expect("listed");
+        files.into_iter().map(|file| file.name).collect()
+    }
+
+    fn put(&self, name: &str, content: &str) {
+        std::fs::create_dir_all(self.sessions_dir()).expect("directory");
+        std::fs::write(self.sessions_dir().join(name), content).expect("written");
+    }
+
+    async fn session_id(&self, name: &str) -> String {
+        let entry = self.entry(name).await.expect("an entry");
+        entry["sessionId"].as_str().expect("an id").to_owned()
+    }
+
+    /// The rows of a query, as one text each.
+    fn query(&self, sql: &str) -> Vec<String> {
+        let database = rusqlite::Connection::open(self.state().path()).expect("open");
+        let mut query = database.prepare(sql).expect(sql);
+        let rows = query.query_map([], |row| row.get(0)).expect(sql);
+        rows.collect::<Result<_, _>>().expect(sql)
+    }
+
+    /// What the record of operators says.
+    fn audited(&self) -> Vec<String> {
+        self.query(
+            "SELECT actor || ' ' || action || ' ' || target || ': ' || outcome FROM audit_log
+             WHERE action LIKE 'sessions.cleanup' ORDER BY id",
+        )
     }
 
     /// Checks that the file shows the entries of the database.

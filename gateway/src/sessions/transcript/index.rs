@@ -229,6 +229,14 @@ impl Index {
         u32::try_from(last).ok().map(EntryRef)
     }
 
+    /// The entry whose line ends here.
+    #[must_use]
+    pub fn ending_at(&self, end: u64) -> Option<EntryRef> {
+        let ends = |slot: &Slot| slot.place.offset + slot.place.length;
+        let at = self.slots.binary_search_by_key(&end, ends).ok()?;
+        u32::try_from(at).ok().map(EntryRef)
+    }
+
     /// The branch that ends in an entry, from its beginning.
     #[must_use]
     pub fn branch(&self, leaf: EntryRef) -> Vec<EntryRef> {

@@ -119,6 +119,13 @@ impl Locker {
         }
     }
 
+    /// The same, but who finds a lock taken does not wait.
+    #[must_use]
+    pub fn without_waiting(mut self) -> Self {
+        self.times.acquire_timeout = Duration::ZERO;
+        self
+    }
+
     /// Waits for the lock of a transcript, which need not exist yet.
     pub async fn acquire(&self, transcript: &Path) -> Result<WriteLock, LockError> {
         let began = Instant::now();

@@ -27,6 +27,9 @@ pub struct Tail {
     pub entries: Vec<TailEntry>,
     /// True where more stands before.
     pub has_more: bool,
+    /// True where an entry follows one that is not in what was read: it is taken to follow the
+    /// line before it.
+    pub is_guessed: bool,
     /// Lines in what was read that are no records: skipped.
     pub broken: u64,
 }
@@ -36,6 +39,8 @@ pub struct Tail {
 pub struct TailEntry {
     /// Where its line begins.
     pub offset: u64,
+    /// How long that is, without the line end.
+    pub length: u64,
     /// What it is.
     pub kind: Kind,
     /// The whole of it.
@@ -72,7 +77,8 @@ pub fn read(file: &File, size: u64, wanted: Wanted) -> io::Result<Tail> {
 fn tail_of(block: &[u8], begins: u64, entries: usize) -> Tail {
     let mut tail = Tail::default();
     let found = lines(block, begins, &mut tail.broken);
-    let branch = active_branch(&found);
+    let (branch, is_guessed) = active_branch(&found);
+    tail.is_guessed = is_guessed;
     tail.has_more = branch.len() > entries;
     let first = branch.len().saturating_sub(entries);
     tail.entries = branch[first..]
@@ -80,6 +86,7 @@ fn tail_of(block: &[u8], begins: u64, entries: usize) -> Tail {
         .filter_map(|found| {
             Some(TailEntry {
                 offset: found.offset,
+                length: found.bytes.len() as u64,
                 kind: found.line.kind,
                 value: serde_json::from_slice(found.bytes).ok()?,
             })
@@ -120,9 +127,11 @@ fn lines<'a>(block: &'a [u8], begins: u64, broken: &mut u64) -> Vec<Found<'a>> {
     found
 }
 
-/// The last of the entries and those it follows, in order.
-fn active_branch<'a, 'b>(found: &'b [Found<'a>]) -> Vec<&'b Found<'a>> {
+/// The last of the entries and those it follows, in order; and whether one of them follows
+/// what is not in sight.
+fn active_branch<'a, 'b>(found: &'b [Found<'a>]) -> (Vec<&'b Found<'a>>, bool) {
     let mut branch = Vec::new();
+    let mut is_guessed = false;
     let mut before = found;
     while let Some((last, earlier)) = before.split_last() {
         branch.push(last);
@@ -130,15 +139,14 @@ fn active_branch<'a, 'b>(found: &'b [Found<'a>]) -> Vec<&'b Found<'a>> {
             Parent::Nothing => &[],
             Parent::Unsaid => earlier,
             // A parent that is not in sight is taken for the line before, as in an index.
-            Parent::Entry(id) => match earlier
-                .iter()
-                .rposition(|found| found.line.id.as_ref() == Some(id))
-            {
-                Some(at) => &earlier[..=at],
-                None => earlier,
-            },
+            Parent::Entry(id) => {
+                let is_parent = |found: &Found<'_>| found.line.id.as_ref() == Some(id);
+                let at = earlier.iter().rposition(is_parent);
+                is_guessed = is_guessed || (at.is_none() && !earlier.is_empty());
+                at.map_or(earlier, |at| &earlier[..=at])
+            }
         };
     }
     branch.reverse();
-    branch
+    (branch, is_guessed)
 }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 
 use super::fault::{Fault, failure};
+use super::files::Files;
 use super::hub::Hub;
 use crate::state::Health;
 
@@ -28,6 +29,8 @@ const WAL_GRACE_BYTES: u64 = 16 * 1024 * 1024;
 const CUT_PATIENCE: Duration = Duration::from_millis(10);
 /// How long any connection waits for another process that holds the database.
 pub(crate) const BUSY_PATIENCE: Duration = Duration::from_secs(5);
+/// How often it is looked whether the files are still in their places while nobody writes.
+const LOOK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Tells the checkpoint thread that there is something to move.
 pub(crate) struct CheckpointSignal {
@@ -49,6 +52,16 @@ pub(crate) struct CheckpointSignal {
 struct Wanted {
     checkpoint: bool,
     stop: bool,
+}
+
+/// What the checkpoint thread is to do next.
+enum Next {
+    /// Move the log.
+    Move,
+    /// Look after the files.
+    Look,
+    /// End.
+    Stop,
 }
 
 impl CheckpointSignal {
@@ -81,7 +94,7 @@ impl CheckpointSignal {
         if left <= PAGES_LEFT {
             let has_moved = self.has_moved.swap(false, Ordering::Relaxed);
             return match (too_large, has_moved) {
-                (true, _) => self.cut(writer, database),
+                (true, _) => self.cut(writer, database).map(drop),
                 (false, true) => move_log(writer),
                 (false, false) => Ok(()),
             };
@@ -104,13 +117,16 @@ impl CheckpointSignal {
         Ok(())
     }
 
-    fn cut(&self, writer: &Connection, database: &Path) -> rusqlite::Result<()> {
-        let limit = match cut_wal(writer)? {
+    /// Moves everything on the writer's connection and cuts the log to nothing, where no reader
+    /// is in the way.
+    pub(crate) fn cut(&self, writer: &Connection, database: &Path) -> rusqlite::Result<Cut> {
+        let cut = cut_wal(writer)?;
+        let limit = match cut {
             Cut::Done => MAX_WAL_BYTES,
             Cut::InUse => log_bytes(database).saturating_add(WAL_GRACE_BYTES),
         };
         self.cut_above.store(limit, Ordering::Relaxed);
-        Ok(())
+        Ok(cut)
     }
 
     fn set(&self, change: impl FnOnce(&mut Wanted)) {
@@ -118,17 +134,21 @@ impl CheckpointSignal {
         self.changed.notify_one();
     }
 
-    /// Waits for a wish; false when it is to stop.
-    fn wait(&self) -> bool {
-        let mut wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
-        while !wanted.checkpoint && !wanted.stop {
-            wanted = self
-                .changed
-                .wait(wanted)
-                .unwrap_or_else(PoisonError::into_inner);
+    /// Waits for a wish, or for the next look at the files.
+    fn wait(&self) -> Next {
+        let wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
+        let nothing = |wanted: &mut Wanted| !wanted.checkpoint && !wanted.stop;
+        let (mut wanted, _) = self
+            .changed
+            .wait_timeout_while(wanted, LOOK_INTERVAL, nothing)
+            .unwrap_or_else(PoisonError::into_inner);
+        if wanted.stop {
+            Next::Stop
+        } else if std::mem::take(&mut wanted.checkpoint) {
+            Next::Move
+        } else {
+            Next::Look
         }
-        wanted.checkpoint = false;
-        !wanted.stop
     }
 }
 
@@ -142,7 +162,7 @@ impl Checkpointer {
     /// Starts the thread with a connection of its own.
     pub(crate) fn start(
         conn: Connection,
-        path: PathBuf,
+        files: Arc<Files>,
         hub: Arc<Hub>,
         signal: Arc<CheckpointSignal>,
     ) -> std::io::Result<Self> {
@@ -150,11 +170,17 @@ impl Checkpointer {
         let thread = std::thread::Builder::new()
             .name("state-checkpoint".to_owned())
             .spawn(move || {
-                while waiting.wait() {
-                    if let Err(error) = waiting.move_twice(&conn) {
-                        put_off(&error, &path, &hub);
+                loop {
+                    match waiting.wait() {
+                        Next::Stop => break,
+                        Next::Look => look_after(&files, &hub),
+                        Next::Move => {
+                            if let Err(error) = waiting.move_twice(&conn) {
+                                put_off(&error, files.database(), &hub);
+                            }
+                            waiting.moving.store(false, Ordering::Release);
+                        }
                     }
-                    waiting.moving.store(false, Ordering::Release);
                 }
             })?;
         Ok(Self {
@@ -202,6 +228,16 @@ fn move_log(conn: &Connection) -> rusqlite::Result<()> {
     conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
 }
 
+/// Says so when a file is not in its place any more.
+fn look_after(files: &Files, hub: &Hub) {
+    if hub.failed().is_none()
+        && let Err(error) = files.check()
+    {
+        tracing::error!(%error, "the database has failed");
+        hub.report(Health::Failed(Arc::new(error)));
+    }
+}
+
 /// The log was not moved.
 fn put_off(error: &rusqlite::Error, path: &Path, hub: &Hub) {
     match Fault::of(error) {
@@ -241,7 +277,12 @@ pub(crate) fn cut_wal(conn: &Connection) -> rusqlite::Result<Cut> {
 
 /// How large the log beside the database is.
 pub(crate) fn log_bytes(database: &Path) -> u64 {
-    let mut wal = database.as_os_str().to_owned();
-    wal.push("-wal");
-    std::fs::metadata(wal).map_or(0, |file| file.len())
+    std::fs::metadata(log_path(database)).map_or(0, |file| file.len())
+}
+
+/// Where the log of this database is.
+pub(crate) fn log_path(database: &Path) -> PathBuf {
+    let mut log = database.as_os_str().to_owned();
+    log.push("-wal");
+    log.into()
 }

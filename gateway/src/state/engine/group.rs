@@ -1,18 +1,21 @@
 //! The one thread that writes. Requests that wait together share one transaction and one
 //! fsync, and are answered only after the commit.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rusqlite::Connection;
 use tidings_node::clock::Clock;
 
-use super::checkpoint::{CheckpointSignal, cut_wal};
+use super::checkpoint::{CheckpointSignal, Cut, cut_wal};
+use super::erasure::Erasure;
 use super::fault::{Fault, failure as failure_of};
+use super::files::Files;
 use super::hub::Hub;
 use super::names::Names;
 use super::open::{Log, when_closed};
+use super::panicking::PanicGuard;
 use super::queue::{Job, Next, Queue, Ran};
 use super::tx::{Meaning, Tx};
 use crate::state::{Health, StateError};
@@ -28,7 +31,7 @@ const RETRY_FULL_DISK: Duration = Duration::from_secs(5);
 /// What the writer thread works with.
 pub(crate) struct WriterParts {
     pub(crate) conn: Connection,
-    pub(crate) path: PathBuf,
+    pub(crate) files: Arc<Files>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) hub: Arc<Hub>,
     pub(crate) checkpoints: Arc<CheckpointSignal>,
@@ -39,12 +42,13 @@ pub(crate) struct WriterThread {
     queue: Arc<Queue>,
     conn: Connection,
     names: Names,
-    path: PathBuf,
+    files: Arc<Files>,
     clock: Arc<dyn Clock>,
     hub: Arc<Hub>,
     checkpoints: Arc<CheckpointSignal>,
     /// While the disk is full: when to try again.
     full: Option<Duration>,
+    erasure: Erasure,
 }
 
 /// Why a transaction did not go through.
@@ -72,30 +76,58 @@ impl WriterThread {
             queue,
             conn: parts.conn,
             names: Names::default(),
-            path: parts.path,
+            files: parts.files,
             clock: parts.clock,
             hub: parts.hub,
             checkpoints: parts.checkpoints,
             full: None,
+            erasure: Erasure::default(),
         }
     }
 
     /// Serves requests until the queue is closed and empty.
     pub(crate) fn run(mut self) {
-        let _guard = PanicGuard {
-            queue: Arc::clone(&self.queue),
-            hub: Arc::clone(&self.hub),
-            path: self.path.clone(),
-        };
+        let path = self.path().to_owned();
+        let _guard = PanicGuard::new(Arc::clone(&self.queue), Arc::clone(&self.hub), path);
         loop {
-            let patience = self.full.map(|_| RETRY_FULL_DISK);
-            match self.queue.wait(patience) {
-                Next::Job(job) => self.serve(job),
-                Next::Nothing => self.probe_disk(),
+            match self.queue.wait(self.patience()) {
+                Next::Job(job) => {
+                    self.serve(job);
+                    if self.erasure.is_overdue(self.clock.monotonic()) {
+                        self.erase();
+                    }
+                }
+                Next::Nothing if self.full.is_some() => self.probe_disk(),
+                Next::Nothing => self.erase(),
                 Next::Closed => break,
             }
         }
         self.leave();
+    }
+
+    fn path(&self) -> &Path {
+        self.files.database()
+    }
+
+    /// How long to wait for a request when there is something else to do.
+    fn patience(&self) -> Option<Duration> {
+        let full = self.full.map(|_| RETRY_FULL_DISK);
+        full.or(self.erasure.patience())
+    }
+
+    /// Cuts the log, in which text that was erased is still to be read. Where a reader is in
+    /// the way it is tried again.
+    fn erase(&mut self) {
+        let cut = match self.standstill() {
+            // Of a database that has failed nothing is written any more.
+            Some(_) => Ok(Cut::InUse),
+            None => self.checkpoints.cut(&self.conn, self.path()),
+        };
+        let cut = cut.unwrap_or_else(|error| {
+            self.put_off(&error);
+            Cut::InUse
+        });
+        self.erasure.tried(cut, self.clock.monotonic());
     }
 
     /// Moves what is left of the log before the connection is closed, unless nothing that is
@@ -109,7 +141,7 @@ impl WriterThread {
         match Fault::of(&error) {
             Fault::Fatal => self.fail(&error),
             Fault::DiskFull | Fault::Locked | Fault::Statement => {
-                tracing::warn!(path = %self.path.display(), %error, "the log was not cut");
+                tracing::warn!(path = %self.path().display(), %error, "the log was not cut");
             }
         }
     }
@@ -133,7 +165,7 @@ impl WriterThread {
             return Some(failed.clone());
         }
         self.full.map(|_| StateError::DiskFull {
-            path: self.path.clone(),
+            path: self.path().to_owned(),
         })
     }
 
@@ -158,7 +190,7 @@ impl WriterThread {
         for _ in 0..MAX_GROUP_REQUESTS {
             let Some(job) = self.queue.take() else { return };
             job.answer(Some(StateError::Locked {
-                path: self.path.clone(),
+                path: self.path().to_owned(),
             }));
         }
     }
@@ -235,6 +267,7 @@ impl WriterThread {
     /// Answers why nothing can be written from now on, where that is so.
     fn roll_back(&mut self, failure: &Failure) -> Option<StateError> {
         self.names.forget_all();
+        self.hub.meter().rolled_back();
         if !self.conn.is_autocommit()
             && let Err(error) = self.conn.execute_batch("ROLLBACK")
         {
@@ -253,22 +286,39 @@ impl WriterThread {
     /// holds its own refusal.
     fn own_error(&self, failure: &Failure) -> Option<StateError> {
         match failure {
-            Failure::Engine(error) => Some(failure_of(&self.path, error)),
+            Failure::Engine(error) => Some(failure_of(self.path(), error)),
             Failure::RefusedLate => None,
         }
     }
 
     fn committed(&mut self, meaning: Meaning, ran: Vec<Box<dyn Job>>) {
+        // What went to a file that nobody finds again is not to be acknowledged.
+        if let Err(error) = self.files.check() {
+            self.fail_with(error.clone());
+            for job in ran {
+                job.answer(Some(error.clone()));
+            }
+            return;
+        }
+        if meaning.erased {
+            self.erasure.note(self.clock.monotonic());
+        }
+        self.hub.meter().committed(ran.len());
         self.hub.publish(meaning.head, meaning.effects.into_iter());
         for job in ran {
             job.answer(None);
         }
-        if let Err(error) = self.checkpoints.committed(&self.conn, &self.path) {
-            match Fault::of(&error) {
-                Fault::Fatal => self.fail(&error),
-                Fault::DiskFull | Fault::Locked | Fault::Statement => {
-                    tracing::warn!(%error, "a checkpoint was put off");
-                }
+        if let Err(error) = self.checkpoints.committed(&self.conn, self.path()) {
+            self.put_off(&error);
+        }
+    }
+
+    /// The log was not moved.
+    fn put_off(&self, error: &rusqlite::Error) {
+        match Fault::of(error) {
+            Fault::Fatal => self.fail(error),
+            Fault::DiskFull | Fault::Locked | Fault::Statement => {
+                tracing::warn!(%error, "a checkpoint was put off");
             }
         }
     }
@@ -295,7 +345,7 @@ impl WriterThread {
             Ok(()) => {
                 self.full = None;
                 self.hub.report(Health::Serving);
-                tracing::info!(path = %self.path.display(), "the database is written again");
+                tracing::info!(path = %self.path().display(), "the database is written again");
             }
             Err(error) => {
                 self.full = Some(self.clock.monotonic() + RETRY_FULL_DISK);
@@ -309,7 +359,7 @@ impl WriterThread {
         self.full = Some(self.clock.monotonic() + RETRY_FULL_DISK);
         if first {
             let error = StateError::DiskFull {
-                path: self.path.clone(),
+                path: self.path().to_owned(),
             };
             tracing::error!(%error, "reading only until there is room");
             self.hub.report(Health::ReadOnly(Arc::new(error)));
@@ -318,10 +368,13 @@ impl WriterThread {
 
     /// Nothing is written any more: what the file holds is unknown.
     fn fail(&self, error: &rusqlite::Error) {
-        let error = StateError::Fatal {
-            path: self.path.clone(),
+        self.fail_with(StateError::Fatal {
+            path: self.path().to_owned(),
             detail: error.to_string(),
-        };
+        });
+    }
+
+    fn fail_with(&self, error: StateError) {
         tracing::error!(%error, "the database has failed");
         self.hub.report(Health::Failed(Arc::new(error)));
     }
@@ -336,42 +389,18 @@ fn step(
     meaning: &mut Meaning,
 ) -> Result<(), Failure> {
     let changes = conn.total_changes();
-    let (head, effects) = (meaning.head, meaning.effects.len());
+    let (head, effects, erased) = (meaning.head, meaning.effects.len(), meaning.erased);
     match job.run(&mut Tx::new(conn, names, meaning, clock.now()))? {
         Ran::Done => Ok(()),
         Ran::Refused => {
             meaning.head = head;
             meaning.effects.truncate(effects);
+            meaning.erased = erased;
             if conn.total_changes() == changes {
                 Ok(())
             } else {
                 Err(Failure::RefusedLate)
             }
         }
-    }
-}
-
-/// A panic on the writer thread is a failure of the database like any other.
-pub(crate) fn panicked(path: &Path) -> StateError {
-    StateError::Fatal {
-        path: path.to_owned(),
-        detail: "the writer panicked".to_owned(),
-    }
-}
-
-/// Says so when the thread panics.
-struct PanicGuard {
-    queue: Arc<Queue>,
-    hub: Arc<Hub>,
-    path: PathBuf,
-}
-
-impl Drop for PanicGuard {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            let error = panicked(&self.path);
-            self.hub.report(Health::Failed(Arc::new(error)));
-        }
-        self.queue.abandon();
     }
 }

@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use tokio::sync::{broadcast, watch};
 
+use super::meter::Meter;
 use crate::state::effect::EFFECTS_KEPT;
 use crate::state::{Effect, Health, StateError};
 
@@ -13,6 +14,7 @@ pub(crate) struct Hub {
     head: watch::Sender<u64>,
     health: watch::Sender<Health>,
     failed: OnceLock<Arc<StateError>>,
+    meter: Meter,
 }
 
 impl Hub {
@@ -23,6 +25,7 @@ impl Hub {
             head: watch::Sender::new(head),
             health: watch::Sender::new(Health::Serving),
             failed: OnceLock::new(),
+            meter: Meter::default(),
         }
     }
 
@@ -51,6 +54,11 @@ impl Hub {
     /// The failure after which nothing more is written.
     pub(crate) fn failed(&self) -> Option<&StateError> {
         self.failed.get().map(|error| &**error)
+    }
+
+    /// What the writer counts.
+    pub(crate) fn meter(&self) -> &Meter {
+        &self.meter
     }
 
     pub(crate) fn effects(&self) -> broadcast::Receiver<Effect> {

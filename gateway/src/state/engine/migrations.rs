@@ -17,10 +17,20 @@ pub(crate) struct Migration {
 }
 
 /// Every migration, in order; the first has version 1.
-pub(crate) const MIGRATIONS: &[Migration] = &[Migration {
-    name: "initial",
-    sql: include_str!("../migrations/0001_initial.sql"),
-}];
+pub(crate) const MIGRATIONS: &[Migration] = &[
+    Migration {
+        name: "initial",
+        sql: include_str!("../migrations/0001_initial.sql"),
+    },
+    Migration {
+        name: "hook_leases",
+        sql: include_str!("../migrations/0002_hook_leases.sql"),
+    },
+    Migration {
+        name: "lives",
+        sql: include_str!("../migrations/0003_lives.sql"),
+    },
+];
 
 /// The newest schema that this build knows.
 pub(crate) fn newest() -> u32 {

@@ -12,6 +12,7 @@ use tidings_node::clock::Clock;
 
 use super::checkpoint::{BUSY_PATIENCE, log_bytes};
 use super::fault::Fault;
+use super::files::Files;
 use super::migrations::{MIGRATIONS, migrate, newest, user_version};
 use super::readers::READERS;
 
@@ -137,7 +138,7 @@ impl OpenError {
 
 /// The database, open.
 pub(crate) struct Opened {
-    pub(crate) path: PathBuf,
+    pub(crate) files: Arc<Files>,
     pub(crate) writer: Connection,
     pub(crate) checkpointer: Connection,
     pub(crate) readers: Vec<Connection>,
@@ -164,8 +165,10 @@ pub(crate) fn open(options: &StateOptions) -> Result<Opened, OpenError> {
         .map_err(engine)?;
     let checkpointer = connect(&path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(engine)?;
     let head = log_head(&writer).map_err(engine)?;
+    // The log is there once something has been read.
+    let files = Files::of(&path).map_err(|error| OpenError::io(&path, &error))?;
     Ok(Opened {
-        path,
+        files: Arc::new(files),
         writer,
         checkpointer,
         readers,

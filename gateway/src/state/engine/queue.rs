@@ -133,6 +133,11 @@ impl Queue {
         }
     }
 
+    /// How many requests wait in each lane.
+    pub(crate) fn lengths(&self) -> [usize; 3] {
+        self.lock().jobs.each_ref().map(VecDeque::len)
+    }
+
     /// Lets nothing more in. What waits is still taken.
     pub(crate) fn close(&self) {
         self.lock().closed = true;

@@ -35,6 +35,8 @@ impl From<StateError> for OpError {
 pub(crate) struct Meaning {
     pub(crate) head: Option<u64>,
     pub(crate) effects: Vec<Effect>,
+    /// Text was erased, and the log may still hold it.
+    pub(crate) erased: bool,
 }
 
 /// One write transaction.
@@ -107,6 +109,11 @@ impl<'a> Tx<'a> {
     /// Says what the transaction means to others, once it is committed.
     pub(crate) fn tell(&mut self, effect: Effect) {
         self.meaning.effects.push(effect);
+    }
+
+    /// Says that text was erased: it is to leave the log as well.
+    pub(crate) fn erased(&mut self) {
+        self.meaning.erased = true;
     }
 
     /// Wakes a watcher that has one more notice, unless it is nested: such a watcher waits

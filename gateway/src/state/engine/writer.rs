@@ -6,7 +6,8 @@ use std::thread::JoinHandle;
 
 use tokio::sync::oneshot;
 
-use super::group::{WriterParts, WriterThread, panicked};
+use super::group::{WriterParts, WriterThread};
+use super::panicking::panicked;
 use super::queue::{Job, Priority, Queue, Ran};
 use super::tx::{OpError, OpResult, Tx};
 use crate::state::StateError;
@@ -22,7 +23,7 @@ impl Writer {
     /// Starts the writer thread.
     pub(crate) fn start(parts: WriterParts) -> std::io::Result<Self> {
         let queue = Arc::new(Queue::new());
-        let path = parts.path.clone();
+        let path = parts.files.database().to_owned();
         let thread = WriterThread::new(parts, Arc::clone(&queue));
         let handle = std::thread::Builder::new()
             .name("state-writer".to_owned())
@@ -52,6 +53,11 @@ impl Writer {
             // Only a panic drops a request without an answer.
             Err(_) => Err(panicked(&self.path)),
         }
+    }
+
+    /// How many requests wait, lane by lane.
+    pub(crate) fn queued(&self) -> [usize; 3] {
+        self.queue.lengths()
     }
 
     /// Lets nothing more in; what waits is still written.

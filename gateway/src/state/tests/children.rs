@@ -161,7 +161,7 @@ async fn the_end_of_a_run_is_recorded_and_the_parent_gets_one_message_with_the_r
         let [signal] = signals.as_slice() else {
             panic!("{signals:?}");
         };
-        assert_eq!(signal.sequence, ended.sequence);
+        assert_eq!(Some(signal.sequence), ended.sequence);
         assert_eq!((signal.kind, signal.summary.as_str()), (kind, line));
         let payload = signal.payload.clone().unwrap_or_default();
         assert_eq!(payload.outcome, outcome);

@@ -319,10 +319,11 @@ impl World {
         assert_eq!(ended.parent.is_some(), tells);
         let before = self.children[at].ended.iter().find(|(id, _)| *id == run);
         if let Some((_, sequence)) = before {
-            assert_eq!(ended.sequence, *sequence, "the same answer again");
+            assert_eq!(ended.sequence, Some(*sequence), "the same answer again");
             return;
         }
-        self.children[at].ended.push((run, ended.sequence));
+        let sequence = ended.sequence.expect("a child's run is recorded");
+        self.children[at].ended.push((run, sequence));
         if tells {
             // Its id is the newest: nothing else was queued since.
             let id = self.newest_message();

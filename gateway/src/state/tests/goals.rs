@@ -1,7 +1,5 @@
 //! Goals: in the entry, and in the log only that they changed.
 
-use std::collections::BTreeMap;
-
 use tidings_protocol::session_api::GoalChanged;
 
 use super::*;
@@ -125,7 +123,7 @@ async fn a_goal_that_was_edited_by_hand_is_told_as_a_humans() {
         let foreign = ForeignFile {
             agent: agent("main"),
             file: [7; 32],
-            shows: BTreeMap::new(),
+            differences: Vec::new(),
             edits: vec![edit],
         };
         let before = fixture.log(S).await.len();

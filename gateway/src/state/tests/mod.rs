@@ -7,8 +7,10 @@ mod cron;
 mod deliveries;
 mod endings;
 mod engine;
+mod erasing;
 mod exchange;
 mod goals;
+mod hooks;
 mod inputs;
 mod links;
 mod log;
@@ -17,8 +19,10 @@ mod notices;
 mod opening;
 mod pairing;
 mod rate;
+mod replaced;
 mod retention;
 mod sessions;
+mod tokens;
 mod turns;
 mod watches;
 
@@ -61,6 +65,10 @@ impl TestClock {
     /// Sets the wall clock, as somebody does who finds it wrong.
     fn set_wall(&self, ms: EpochMs) {
         self.0.lock().expect("clock").0 = ms;
+    }
+
+    fn turn_back(&self, ms: EpochMs) {
+        self.0.lock().expect("clock").0 -= ms;
     }
 
     fn pass(&self, ms: EpochMs) {

@@ -1,6 +1,7 @@
 //! Who is told, once, and of what.
 
 use super::*;
+use crate::state::RollOver;
 
 const W: &str = "agent:main:w";
 const T: &str = "agent:main:t";
@@ -142,8 +143,11 @@ async fn a_roll_over_keeps_the_watch_and_drops_what_was_pending() {
     let fixture = watched().await;
     fixture.change(T).await;
     let last = fixture.change(T).await;
-    let dropped = fixture.state.roll_over_session(address(W)).await;
-    assert_eq!(dropped, Ok(1));
+    let dropped = fixture
+        .state
+        .roll_over_session(RollOver::of(address(W)))
+        .await;
+    assert_eq!(dropped, Ok(Some(1)));
     assert_eq!(fixture.pending(W).await, []);
     fixture.change(T).await;
     assert_eq!(sequences(&fixture.pending(W).await), [last]);

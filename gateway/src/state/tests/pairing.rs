@@ -2,6 +2,7 @@
 
 use tidings_protocol::HostName;
 use tidings_protocol::join_link::JoinCode;
+use tidings_protocol::session_api::OpenInvitation;
 
 use super::*;
 use crate::state::{
@@ -54,6 +55,45 @@ fn refusal(redeemed: Redeemed) -> Option<RedeemRefusal> {
         Redeemed::Refused(refusal) => Some(refusal),
         Redeemed::Joined { .. } => None,
     }
+}
+
+#[tokio::test]
+async fn an_open_invitation_is_listed_until_it_is_used_withdrawn_or_too_old() {
+    let fixture = Fixture::new();
+    let names = async || {
+        let open = fixture.state.open_invitations().await.expect("a list");
+        let name = |open: &OpenInvitation| open.name.as_ref().map(ToString::to_string);
+        open.iter().map(name).collect::<Vec<_>>()
+    };
+    let withdraw = async |name: &str| {
+        let withdrawn = fixture.state.withdraw_invitations(name.to_owned()).await;
+        withdrawn.expect("an answer").len()
+    };
+    let some = |name: &str| Some(name.to_owned());
+    for (code, name) in [
+        (1, Some("ada")),
+        (2, None),
+        (3, Some("bob")),
+        (4, Some("eve")),
+    ] {
+        fixture.invite(code, name).await.expect("invited");
+        fixture.clock.pass(1);
+    }
+    assert_eq!(names().await, [some("ada"), None, some("bob"), some("eve")]);
+    assert_eq!(refusal(fixture.redeem(3, "bob", 3).await), None);
+    assert_eq!(withdraw("bob").await, 0, "it is used");
+    assert_eq!(withdraw("ada").await, 1);
+    assert_eq!(withdraw("ada").await, 0, "once");
+    let refused = refusal(fixture.redeem(1, "ada", 1).await);
+    assert_eq!(refused, Some(RedeemRefusal::Unknown));
+    let nameless = fixture.state.open_invitations().await.expect("a list");
+    assert_eq!(withdraw(&nameless[0].id).await, 1);
+    assert_eq!(names().await, [some("eve")]);
+    fixture.clock.pass(MINUTES_10);
+    assert_eq!(names().await, []);
+    assert_eq!(withdraw("eve").await, 0, "too old");
+    let lines = "SELECT count(*) FROM audit_log WHERE action = 'nodes.reject'";
+    assert_eq!(fixture.number(lines), 2);
 }
 
 #[tokio::test]

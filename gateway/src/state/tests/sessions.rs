@@ -1,5 +1,7 @@
 //! Entries, and what goes with a session.
 
+use tidings_protocol::session_api::SessionKind;
+
 use super::*;
 use crate::state::{SessionMark, SessionsPage, Shelf, StateError};
 
@@ -240,4 +242,44 @@ async fn deleting_a_bare_key_of_one_agent_leaves_the_other_agents_session() {
     assert_eq!(fixture.state.session_exists(of("a")).await, Ok(false));
     assert_eq!(fixture.state.session_exists(of("b")).await, Ok(true));
     assert_eq!(fixture.number("SELECT count(*) FROM cursors"), 1);
+}
+
+#[tokio::test]
+async fn a_list_has_only_sessions_of_the_kind_that_is_asked_for() {
+    let fixture = Fixture::new();
+    for (key, kind) in [
+        ("agent:main:main", SessionKind::Main),
+        ("global", SessionKind::Main),
+        ("agent:main:telegram:direct:5", SessionKind::Direct),
+        ("agent:main:direct:ada", SessionKind::Direct),
+        ("agent:main:telegram:group:5:topic:7", SessionKind::Group),
+        ("agent:main:slack:channel:c1:thread:9", SessionKind::Room),
+        ("agent:main:matrix:room:r", SessionKind::Room),
+        ("agent:main:subagent:1", SessionKind::Subagent),
+        ("agent:main:subagent:1:subagent:2", SessionKind::Subagent),
+        ("agent:main:acp:1", SessionKind::Acp),
+        ("agent:main:adopted:claude:local:t", SessionKind::Adopted),
+        ("cron:nightly", SessionKind::Cron),
+        ("hook:1", SessionKind::Hook),
+        ("agent:main:explicit:x", SessionKind::Other),
+        ("agent:main:mainland", SessionKind::Other),
+    ] {
+        let made = fixture.state.ensure_session(address(key)).await;
+        made.expect("an entry");
+        for asked in SessionKind::ALL {
+            let page = SessionsPage {
+                kind: Some(asked),
+                main_key: "main".to_owned(),
+                limit: 100,
+                ..SessionsPage::default()
+            };
+            let found = fixture.state.sessions(page).await.expect("a page");
+            assert_eq!(found.count, found.sessions.len() as u64);
+            let is_there = found
+                .sessions
+                .iter()
+                .any(|row| row.session_key.as_str() == key);
+            assert_eq!(is_there, asked == kind, "{key} {asked:?}");
+        }
+    }
 }

@@ -74,6 +74,7 @@ pub(super) fn run(args: &DoctorArgs, common: &CommonArgs) -> Result<(), CommandE
     }
     let looked = daemon::runtime()?.block_on(look(&state_dir, common));
     diagnosis.extend(findings(&looked));
+    diagnosis.look_at_programs("tidings-node");
     diagnosis.print(common.output())
 }
 
@@ -212,8 +213,16 @@ fn of_certificate(certificate: Certificate) -> Option<Finding> {
 fn of_status(status: &NodeStatus) -> Vec<Finding> {
     let mut found = Vec::new();
     if let Some(why) = &status.connection_error {
-        let what = format!("not connected to the gateway at {}: {why}", status.gateway);
-        found.push(failure(what, UDP_HINT));
+        found.push(match &status.connection_hint {
+            Some(hint) => {
+                let reason = why.strip_suffix(&format!(": {hint}"));
+                turned_away(reason.unwrap_or(why), hint)
+            }
+            None => failure(
+                format!("not connected to the gateway at {}: {why}", status.gateway),
+                UDP_HINT,
+            ),
+        });
     }
     found.extend(status.gateway_ahead_ms.and_then(of_skew));
     found.extend(
@@ -242,10 +251,11 @@ fn of_probe(gateway: &str, probe: &Result<Probe, String>) -> Option<Finding> {
 fn of_refusal(refused: &Refused) -> Option<Finding> {
     // The certificate is a finding of its own, and the agent renews it by itself.
     let is_said = refused.code == RefusalCode::CertificateExpired;
-    (!is_said).then(|| {
-        let what = format!("the gateway turns this node away: {}", refused.reason);
-        failure(what, &refused.hint)
-    })
+    (!is_said).then(|| turned_away(&refused.reason, &refused.hint))
+}
+
+fn turned_away(reason: &str, hint: &str) -> Finding {
+    failure(format!("the gateway turns this node away: {reason}"), hint)
 }
 
 /// Clocks that are wrong make certificates look too young or too old.
@@ -324,6 +334,7 @@ mod tests {
             connection: "connected".to_owned(),
             connection_since: NOW,
             connection_error: None,
+            connection_hint: None,
             certificate_not_after: NOW,
             certificate_state: CertificateState::Valid,
             gateway_ahead_ms: Some(0),
@@ -417,12 +428,22 @@ mod tests {
             watch_limit: Some(8_192),
             ..sound()
         };
-        let cases: [(Looked, &[&str]); 15] = [
+        let turned_away = NodeStatus {
+            connection: "refused".to_owned(),
+            connection_error: Some("why: what to do".to_owned()),
+            connection_hint: Some("what to do".to_owned()),
+            ..status()
+        };
+        let cases: [(Looked, &[&str]); 16] = [
             (sound(), &[]),
             (not_paired, &["Error: /s holds no paired node"]),
             (
                 agent_says(lost),
                 &["Error: not connected to the gateway at gw:7430: no answer"],
+            ),
+            (
+                agent_says(turned_away),
+                &["Error: the gateway turns this node away: why"],
             ),
             (
                 agent_says(late),

@@ -73,9 +73,9 @@ pub(super) fn run(args: JoinArgs, common: &CommonArgs) -> Result<(), CommandErro
         // A paired machine may be given another certificate for the key that it has.
         certificate::take(path, &state_dir)?
     } else {
-        // Before the link is read, and its file deleted: it is not to be wasted.
+        let source = source(args.link.as_deref(), args.link_file.as_deref());
         if let Ok(paired) = NodeIdentity::load(&state_dir) {
-            return Err(join_error(&paired.into()).into());
+            return again(paired, source, common);
         }
         let name = args.name.unwrap_or_else(system_name);
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
@@ -83,22 +83,39 @@ pub(super) fn run(args: JoinArgs, common: &CommonArgs) -> Result<(), CommandErro
             let approval = approval::wait(address, &name, &state_dir, &clock, output);
             daemon::runtime()?.block_on(approval)?
         } else {
-            let source = source(args.link.as_deref(), args.link_file.as_deref());
             let link = join_link::find(source, output)?;
             daemon::runtime()?
                 .block_on(join(&link, &name, &state_dir, &clock))
                 .map_err(|error| join_error(&error))?
         }
     };
+    paired_page(identity, common)
+}
+
+/// A machine that is paired gets the same answer by the link it joined by, and no other: one that
+/// is for another is left as it is.
+fn again(
+    paired: NodeIdentity,
+    source: Source<'_>,
+    common: &CommonArgs,
+) -> Result<(), CommandError> {
+    if let Some(by) = paired.joined_by
+        && join_link::is_the_one(source, &by, common.output())
+    {
+        return paired_page(paired, common);
+    }
+    Err(join_error(&paired.into()).into())
+}
+
+fn paired_page(identity: NodeIdentity, common: &CommonArgs) -> Result<(), CommandError> {
     let next = format!("tidings-node run{}", common.state_dir_flag());
-    output.answer(&Paired::from(identity), |paired| {
+    common.output().answer(&Paired::from(identity), |paired| {
         Page::of(format_args!(
             "paired as {} with the gateway at {}\n",
             paired.host_name, paired.gateway
         ))
         .with(Note::Hint(next))
-    })?;
-    Ok(())
+    })
 }
 
 /// The address of a gateway that is to be asked without a link.
@@ -131,7 +148,7 @@ pub(super) fn join_error(error: &JoinError) -> ApiError {
         ),
         JoinError::Unreachable { .. } => (
             ErrorType::Unavailable,
-            "check that the gateway runs and that UDP reaches its port; the link still works",
+            "check that the gateway runs and that UDP reaches its port; nothing was sent",
         ),
         JoinError::WrongGateway { .. } => (
             ErrorType::NotPermitted,

@@ -10,7 +10,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use tidings_protocol::JoinLink;
-use tidings_protocol::join_link::MAX_JOIN_LINK_BYTES;
+use tidings_protocol::join_link::{MAX_JOIN_LINK_BYTES, check_address};
 use tidings_protocol::session_api::{ApiError, ErrorType};
 
 use crate::cli::error::file_error;
@@ -33,10 +33,40 @@ pub(super) enum Source<'a> {
     Stdin,
 }
 
+/// True when the link is there and has this fingerprint; then its file is deleted, as at the
+/// first time. Nobody is asked for it.
+pub(super) fn is_the_one(source: Source<'_>, fingerprint: &[u8; 32], output: Output) -> bool {
+    let is_it = |link: &JoinLink| link.fingerprint() == *fingerprint;
+    match source {
+        Source::Argument(text) => JoinLink::parse(text).is_ok_and(|link| is_it(&link)),
+        Source::File(path) => {
+            let text = read_in_time(path, FILE_DEADLINE);
+            let link =
+                text.map(|(text, is_file)| (parse(&String::from_utf8_lossy(&text)), is_file));
+            match link {
+                Ok((Ok(link), is_file)) if is_it(&link) => {
+                    if is_file {
+                        delete(path, output);
+                    }
+                    true
+                }
+                _ => false,
+            }
+        }
+        Source::Stdin => {
+            let stdin = io::stdin();
+            !stdin.is_terminal()
+                && first_line(stdin)
+                    .and_then(|line| parse(&line))
+                    .is_ok_and(|link| is_it(&link))
+        }
+    }
+}
+
 /// Finds and reads the link.
 pub(super) fn find(source: Source<'_>, output: Output) -> Result<JoinLink, ApiError> {
     match source {
-        Source::Argument(text) => parse(text),
+        Source::Argument(text) => parse(text).map_err(|error| as_address(text).unwrap_or(error)),
         Source::File(path) => of_file(path, FILE_DEADLINE, output),
         Source::Stdin => of_stdin(output),
     }
@@ -47,13 +77,19 @@ pub(super) fn find(source: Source<'_>, output: Output) -> Result<JoinLink, ApiEr
 fn of_file(path: &Path, deadline: Duration, output: Output) -> Result<JoinLink, ApiError> {
     let (text, is_file) = read_in_time(path, deadline)?;
     let link = parse(&String::from_utf8_lossy(&text))?;
-    if is_file && let Err(error) = std::fs::remove_file(path) {
+    if is_file {
+        delete(path, output);
+    }
+    Ok(link)
+}
+
+fn delete(path: &Path, output: Output) {
+    if let Err(error) = std::fs::remove_file(path) {
         output.note(&Note::Warning(format!(
             "{} still holds the join link: {error}",
             path.display()
         )));
     }
-    Ok(link)
 }
 
 /// The beginning of a file, and whether it is a regular one. Read by a thread of its own: a
@@ -95,7 +131,11 @@ fn of_stdin(output: Output) -> Result<JoinLink, ApiError> {
             )
             .with_hint("tidings-node join LINK, or --link-file FILE"));
         }
-        output.note(&Note::Info("paste the join link:".to_owned()));
+        output.note(&Note::Info(
+            "waiting for a join link, as tidings nodes invite prints it on the gateway's \
+             machine; paste it here:"
+                .to_owned(),
+        ));
     }
     first_line(stdin).and_then(|line| parse(&line))
 }
@@ -114,6 +154,23 @@ fn parse(text: &str) -> Result<JoinLink, ApiError> {
         ApiError::new(ErrorType::InvalidRequest, format!("no join link: {error}"))
             .with_hint("tidings nodes invite, on the gateway's machine, prints one")
     })
+}
+
+/// What to say of a text that would be an address if it had a port. It is not repeated: it may be
+/// a piece of a link.
+fn as_address(text: &str) -> Option<ApiError> {
+    let host = text.trim();
+    let is_v6 = host.parse::<std::net::Ipv6Addr>().is_ok();
+    if !is_v6 && check_address(&format!("{host}:1")).is_err() {
+        return None;
+    }
+    let error = ApiError::new(
+        ErrorType::InvalidRequest,
+        "this is no join link, which begins with tidings://join/, and as an address it names no port",
+    );
+    let hint = "HOST:PORT, or [IPv6]:PORT, asks the gateway there for approval; it listens at \
+                port 7430 unless told otherwise";
+    Some(error.with_hint(hint))
 }
 
 #[cfg(test)]
@@ -160,7 +217,7 @@ mod tests {
             assert_eq!(file.exists(), is_left);
         }
         let missing = dir.path().join("missing.txt");
-        assert_eq!(found(Source::File(&missing)), Err(ErrorType::NotFound));
+        assert_eq!(found(Source::File(&missing)), Err(ErrorType::NoInput));
         let directory = found(Source::File(dir.path()));
         assert_eq!(directory, Err(ErrorType::InvalidData));
     }
@@ -179,6 +236,42 @@ mod tests {
         let error =
             of_file(&pipe, Duration::from_millis(1), Output::default()).expect_err("nobody writes");
         assert_eq!(error.error_type, ErrorType::Unavailable, "{error}");
+    }
+
+    #[test]
+    fn an_address_without_a_port_is_told_what_it_lacks_and_not_repeated() {
+        for address in [
+            "gw.example.org",
+            "192.0.2.7",
+            " [2001:db8::7] ",
+            "2001:db8::7",
+        ] {
+            let error = find(Source::Argument(address), Output::default()).expect_err("no link");
+            assert!(error.message.contains("names no port"), "{error}");
+            assert!(!error.message.contains(address.trim()), "{error}");
+        }
+        for other in ["https://gw.example.org", "tidings://join/07", ""] {
+            let error = find(Source::Argument(other), Output::default()).expect_err("no link");
+            assert!(error.message.starts_with("no join link"), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_link_that_a_machine_joined_by_is_known_again_and_only_its_file_is_deleted() {
+        let by = JoinLink::parse(&link()).expect("a link").fingerprint();
+        let other = link().replace("0707", "0808");
+        let is_the_one = |source: Source<'_>| is_the_one(source, &by, Output::default());
+        assert!(is_the_one(Source::Argument(&link())));
+        assert!(!is_the_one(Source::Argument(&other)));
+        assert!(!is_the_one(Source::Argument("gw:7430")));
+        let dir = tempfile::tempdir().expect("scratch directory");
+        let file = dir.path().join("link.txt");
+        assert!(!is_the_one(Source::File(&file)));
+        for (text, known) in [(other, false), ("notes".to_owned(), false), (link(), true)] {
+            std::fs::write(&file, text).expect("write");
+            assert_eq!(is_the_one(Source::File(&file)), known);
+            assert_eq!(file.exists(), !known);
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use tidings_protocol::{HostName, NodeId};
 use super::run::{hold_error, identity_error};
 use crate::cli::{CommandError, CommonArgs, Note, Page};
 use crate::connection::NodeIdentity;
-use crate::held_dir::{HeldDir, Holder};
+use crate::held_dir::{HeldDir, HoldError, Holder};
 
 /// This machine is no node any more.
 #[derive(Debug, Serialize)]
@@ -24,7 +24,12 @@ struct Departure {
 pub(super) fn run(common: &CommonArgs) -> Result<(), CommandError> {
     let dir = common.state_dir()?;
     let identity = NodeIdentity::load(&dir).map_err(identity_error)?;
-    let _held = HeldDir::hold(&dir, Holder::NodeAgent).map_err(|error| hold_error(&error))?;
+    let _held = HeldDir::hold(&dir, Holder::NodeAgent).map_err(|error| match error {
+        HoldError::Held { .. } => {
+            hold_error(&error).with_hint("stop that process first, then run the same command again")
+        }
+        _ => hold_error(&error),
+    })?;
     NodeIdentity::remove(&dir)
         .map_err(|error| ApiError::new(ErrorType::CannotCreate, error.to_string()))?;
     let departure = Departure {

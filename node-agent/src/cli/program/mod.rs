@@ -15,9 +15,13 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use super::error::EXIT_CODES;
 use super::logging::{self, DefaultLevel};
 use super::manual::{self, ManualCommand};
+use super::programs::{HookArgs, IntegrateArgs, integrate, run_mcp};
 use super::{CommandError, CommonArgs, usage};
+use crate::local::socket::NODE_SOCKET;
+use crate::programs::hook;
 
 pub use join::Paired;
 pub use run::NodeRunOptions;
@@ -28,7 +32,7 @@ pub use run::NodeRunOptions;
     name = "tidings-node",
     version,
     max_term_width = 100,
-    after_help = "Begin with:\n  tidings-node join LINK\n  tidings-node run"
+    after_help = format!("Begin with:\n  tidings-node join LINK\n  tidings-node run\n\n{EXIT_CODES}")
 )]
 struct Cli {
     #[command(flatten)]
@@ -53,6 +57,13 @@ enum Command {
     Status,
     /// What is wrong on this machine, and the command that mends it
     Doctor(doctor::DoctorArgs),
+    /// Has an agent program on this machine call the hooks and the session tools
+    Integrate(IntegrateArgs),
+    /// A hook of an agent program on this machine
+    Hook(HookArgs),
+    /// The session tools of an agent program, by MCP on standard input and output
+    #[command(after_help = "An agent program starts it by itself: see integrate")]
+    Mcp,
     /// Says which records of a transcript are a human speaking, and by which rule
     Classify(classify::ClassifyArgs),
     #[command(flatten)]
@@ -62,6 +73,10 @@ enum Command {
 /// Runs the command that the process's arguments name, and gives its exit code.
 pub fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
+    if let Some(hook) = hook::plain(&arguments, NODE_SOCKET) {
+        hook::run(&hook);
+        return ExitCode::SUCCESS;
+    }
     let cli: Cli = match usage::parse(&arguments) {
         Ok(cli) => cli,
         Err(code) => return code,
@@ -88,6 +103,12 @@ fn run(command: Command, common: &CommonArgs) -> Result<(), CommandError> {
         Command::Leave => leave::run(common),
         Command::Status => status::run(common),
         Command::Doctor(args) => doctor::run(&args, common),
+        Command::Hook(args) => {
+            hook::run(&args.into_hook(common, NODE_SOCKET));
+            Ok(())
+        }
+        Command::Integrate(args) => integrate(&args, common, "tidings-node"),
+        Command::Mcp => run_mcp(common, status::door(common)?),
         Command::Classify(args) => classify::run(&args, common.output()),
         Command::Manual(command) => manual::run::<Cli>(&command, common.output()),
     }

@@ -56,7 +56,7 @@ struct Change<'a> {
     gateway: &'a str,
     at: EpochMs,
     #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<&'a str>,
+    reason: Option<String>,
 }
 
 /// Runs the node agent until SIGTERM or SIGINT.
@@ -130,9 +130,9 @@ fn say(
         name: state.event(),
         gateway,
         at,
-        reason: state.reason(),
+        reason: state.trouble(),
     };
-    output.item(&change, |change| match change.reason {
+    output.item(&change, |change| match &change.reason {
         Some(reason) => format!("{} ({gateway}): {reason}", change.name),
         None => format!("{} ({gateway})", change.name),
     })

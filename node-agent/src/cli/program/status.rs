@@ -5,6 +5,7 @@ use tidings_protocol::session_api::{ApiError, ErrorType, NodeStatus, Reply, Requ
 use crate::cli::door::ANSWER_DEADLINE;
 use crate::cli::format::{size, utc};
 use crate::cli::{Column, CommandError, CommonArgs, Door, Note, Page, Table};
+use crate::connection::{IdentityFileError, NodeIdentity};
 use crate::local::socket::NODE_SOCKET;
 
 pub(super) fn run(common: &CommonArgs) -> Result<(), CommandError> {
@@ -15,23 +16,43 @@ pub(super) fn run(common: &CommonArgs) -> Result<(), CommandError> {
             let message = format!("the command cannot start: {error}");
             ApiError::new(ErrorType::Internal, message)
         })?;
-    let status = runtime.block_on(ask(common))?;
+    let status = runtime.block_on(ask(common));
+    let status = status.map_err(|error| of_unpaired(error, common))?;
     common.output().answer(&status, page)
+}
+
+/// Where there is no agent because there is no pairing, that is what to mend first.
+fn of_unpaired(error: ApiError, common: &CommonArgs) -> ApiError {
+    let paired = common.state_dir().map(|dir| NodeIdentity::load(&dir));
+    match paired {
+        Ok(Err(unpaired @ IdentityFileError::NotPaired { .. }))
+            if error.error_type == ErrorType::Unavailable =>
+        {
+            let join = format!("tidings-node join LINK{}", common.state_dir_flag());
+            ApiError::new(error.error_type, unpaired.to_string())
+                .with_hint(format!("pair it first: {join}"))
+        }
+        _ => error,
+    }
 }
 
 /// What the agent of this machine says about itself.
 pub(super) async fn ask(common: &CommonArgs) -> Result<NodeStatus, ApiError> {
-    let door = Door {
-        socket: common.state_dir()?.join(NODE_SOCKET),
-        service: "node agent",
-        start: format!("tidings-node run{}", common.state_dir_flag()),
-        deadline: ANSWER_DEADLINE,
-    };
-    let mut connection = door.connect().await?;
+    let mut connection = door(common)?.connect().await?;
     match connection.ask(&Request::NodeStatus {}).await? {
         Reply::NodeStatus(status) => Ok(*status),
         _ => Err(connection.unexpected()),
     }
+}
+
+/// Where the agent of this machine answers.
+pub(super) fn door(common: &CommonArgs) -> Result<Door, ApiError> {
+    Ok(Door {
+        socket: common.state_dir()?.join(NODE_SOCKET),
+        service: "node agent",
+        start: format!("tidings-node run{}", common.state_dir_flag()),
+        deadline: ANSWER_DEADLINE,
+    })
 }
 
 fn page(status: &NodeStatus) -> Page {

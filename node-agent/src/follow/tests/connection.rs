@@ -138,27 +138,87 @@ async fn two_links_on_one_thread_are_reported_each() {
     assert_eq!(bench.gateway.turns(two), [at]);
 }
 
+/// The words of [`human`], delivered at that time of the gateway.
+fn delivered_at(at: i64) -> Echo {
+    let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, b"key");
+    let digest = ring::hmac::sign(&key, b"human words");
+    let delivery = Delivery {
+        id: 42,
+        digest: digest.as_ref()[..16].try_into().expect("long enough"),
+        at,
+    };
+    Echo {
+        key: b"key".to_vec(),
+        deliveries: vec![delivery],
+    }
+}
+
+/// When the line of [`human`] was written.
+const WRITTEN_AT: i64 = 1_767_323_045_000;
+const HOUR_MS: i64 = 60 * 60 * 1_000;
+
+#[tokio::test]
+async fn a_delivery_by_a_clock_ahead_or_behind_suppresses_what_was_written_after_it() {
+    for ahead_ms in [HOUR_MS, -HOUR_MS] {
+        let mut bench = Bench::start(EVENTS_ONLY).await;
+        let file = bench.old_file("claude/p/s1.jsonl");
+        bench.gateway.ahead_ms = ahead_ms;
+        bench.connect(8);
+        let link = bench.adopt(&file).await;
+        let changed = bench.gateway.links.get_mut(&link).expect("the link");
+        // A second before the line, and told in the gateway's time.
+        changed.echo = delivered_at(WRITTEN_AT - 1_000 + ahead_ms);
+        bench.follower.link(changed.clone());
+        echoed_once(&mut bench, link, &file).await;
+    }
+}
+
+#[tokio::test]
+async fn a_delivery_that_only_a_stale_report_tells_of_is_told_in_the_same_time() {
+    let mut bench = Bench::start(EVENTS_ONLY).await;
+    let file = bench.old_file("claude/p/s1.jsonl");
+    bench.gateway.ahead_ms = HOUR_MS;
+    bench.connect(8);
+    let link = bench.adopt(&file).await;
+    let changed = bench.gateway.links.get_mut(&link).expect("the link");
+    changed.revision += 1;
+    changed.echo = delivered_at(WRITTEN_AT - 1_000 + HOUR_MS);
+    echoed_once(&mut bench, link, &file).await;
+}
+
+#[tokio::test]
+async fn a_delivery_suppresses_nothing_older_than_it_whatever_the_clocks_show() {
+    for ahead_ms in [HOUR_MS, -HOUR_MS] {
+        let mut bench = Bench::start(EVENTS_ONLY).await;
+        let file = bench.old_file("claude/p/s1.jsonl");
+        bench.gateway.ahead_ms = ahead_ms;
+        bench.connect(8);
+        let link = bench.adopt(&file).await;
+        let changed = bench.gateway.links.get_mut(&link).expect("the link");
+        changed.echo = delivered_at(WRITTEN_AT + 60_000 + ahead_ms);
+        bench.follower.link(changed.clone());
+        let at = append(&file, &human("a"));
+        bench.apply_until(link, 1).await;
+        assert_eq!(bench.gateway.turns(link), [at], "{ahead_ms} ms");
+    }
+}
+
 #[tokio::test]
 async fn what_the_gateway_delivered_is_no_humans_turn() {
     let mut bench = Bench::start(EVENTS_ONLY).await;
     let file = bench.old_file("claude/p/s1.jsonl");
     bench.connect(8);
     let link = bench.adopt(&file).await;
-    let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, b"key");
-    let digest = ring::hmac::sign(&key, b"human words");
-    let delivery = Delivery {
-        id: 42,
-        digest: digest.as_ref()[..16].try_into().expect("long enough"),
-        at: 0,
-    };
     let changed = bench.gateway.links.get_mut(&link).expect("the link");
-    changed.echo = Echo {
-        key: b"key".to_vec(),
-        deliveries: vec![delivery],
-    };
+    changed.echo = delivered_at(0);
     bench.follower.link(changed.clone());
-    append(&file, &human("a"));
-    let at = append(&file, &human("b"));
+    echoed_once(&mut bench, link, &file).await;
+}
+
+/// Two lines follow whose text was delivered once: the second counts.
+async fn echoed_once(bench: &mut Bench, link: LinkId, file: &Path) {
+    append(file, &human("a"));
+    let at = append(file, &human("b"));
     let mut echoed = Vec::new();
     while bench.gateway.turns(link).is_empty() || echoed.is_empty() {
         let report = bench.report().await;

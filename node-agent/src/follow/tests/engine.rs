@@ -11,13 +11,21 @@ use crate::watch::Answer;
 
 const NOW: Duration = Duration::from_secs(100);
 
+/// Both clocks of a machine that counts from 1970.
+fn moment(monotonic: Duration) -> Moment {
+    Moment {
+        wall: i64::try_from(monotonic.as_millis()).expect("a time"),
+        monotonic,
+    }
+}
+
 /// An engine with two roots, connected, with one reader.
 fn engine(readers: usize) -> (Engine, mpsc::Receiver<Report>) {
     let given = ["claude=/one", "claude=/two"].map(|root| root.parse().expect("a root"));
     let roots = RootSet::new(&Surroundings::default(), &given).expect("roots");
     let mut engine = Engine::new(Arc::new(roots), readers, HANG_LIMIT);
     let (sender, receiver) = mpsc::channel(8);
-    engine.connected(sender);
+    engine.connected(sender, gateway_clock(0));
     (engine, receiver)
 }
 
@@ -69,7 +77,7 @@ fn three_links(engine: &mut Engine) {
         (2, "/one/p/s2.jsonl"),
         (3, "/two/p/s3.jsonl"),
     ] {
-        engine.link(link(id, path), NOW);
+        engine.link(link(id, path), moment(NOW));
     }
     engine.links_end();
 }
@@ -126,12 +134,12 @@ fn a_root_with_too_many_slow_files_waits_until_one_comes_back() {
     let mut now = NOW;
     let mut slow = Vec::new();
     for id in 1..=10 {
-        engine.link(link(id, &format!("/one/p/s{id}.jsonl")), now);
+        engine.link(link(id, &format!("/one/p/s{id}.jsonl")), moment(now));
         slow.extend(engine.next_reads(now));
         now += SLOW_AFTER;
     }
     assert_eq!(slow.len(), 8);
-    engine.link(link(11, "/two/p/s11.jsonl"), now);
+    engine.link(link(11, "/two/p/s11.jsonl"), moment(now));
     let other_root = engine.next_reads(now);
     assert_eq!(other_root[0].tailer.path(), Path::new("/two/p/s11.jsonl"));
     assert_eq!(other_root.len(), 1);
@@ -152,7 +160,7 @@ fn nothing_is_read_without_a_connection() {
     engine.sweep(NOW);
     engine.changed(Path::new("/one/p/s1.jsonl"), NOW);
     assert!(engine.next_reads(NOW).is_empty());
-    engine.link(link(1, "/one/p/s1.jsonl"), NOW);
+    engine.link(link(1, "/one/p/s1.jsonl"), moment(NOW));
     assert!(engine.next_reads(NOW).is_empty());
     assert_eq!(engine.wake_at(NOW), None);
 }
@@ -160,7 +168,7 @@ fn nothing_is_read_without_a_connection() {
 #[test]
 fn a_reading_that_does_not_come_back_in_time_is_told_once_and_not_repeated() {
     let (mut engine, _reports) = engine(4);
-    engine.link(link(1, "/one/p/s1.jsonl"), NOW);
+    engine.link(link(1, "/one/p/s1.jsonl"), moment(NOW));
     let out = engine.next_reads(NOW);
     let overdue_at = NOW + HANG_LIMIT + Duration::from_millis(1);
     for now in [NOW, NOW + SLOW_AFTER] {
@@ -175,7 +183,7 @@ fn a_reading_that_does_not_come_back_in_time_is_told_once_and_not_repeated() {
     assert_eq!(report.outcome, timed_out);
     let verdict = ReportVerdict::Applied { revision: 2 };
     let link = report.link;
-    engine.answer(ReportAnswer { link, verdict }, overdue_at);
+    engine.answer(ReportAnswer { link, verdict }, moment(overdue_at));
     engine.sweep(overdue_at);
     engine.wake(overdue_at * 2);
     assert!(engine.next_reads(overdue_at * 2).is_empty());
@@ -188,7 +196,7 @@ fn a_reading_that_does_not_come_back_in_time_is_told_once_and_not_repeated() {
 #[test]
 fn a_lost_tailer_is_replaced_and_its_failure_reported() {
     let (mut engine, _reports) = engine(1);
-    engine.link(link(1, "/one/p/s1.jsonl"), NOW);
+    engine.link(link(1, "/one/p/s1.jsonl"), moment(NOW));
     let ReadOrder { read, .. } = engine.next_reads(NOW).remove(0);
     engine.read_failed(read, NOW);
     let session = engine.outlet().expect("a report waits");
@@ -198,7 +206,7 @@ fn a_lost_tailer_is_replaced_and_its_failure_reported() {
         link: report.link,
         verdict: ReportVerdict::Applied { revision: 2 },
     };
-    engine.answer(answer, NOW);
+    engine.answer(answer, moment(NOW));
     engine.changed(Path::new("/one/p/s1.jsonl"), NOW);
     assert_eq!(engine.next_reads(NOW).len(), 1);
 }
@@ -206,15 +214,15 @@ fn a_lost_tailer_is_replaced_and_its_failure_reported() {
 #[test]
 fn a_report_goes_only_to_the_connection_it_was_made_for() {
     let (mut engine, _reports) = engine(1);
-    engine.link(link(1, "/one/p/s1.jsonl"), NOW);
+    engine.link(link(1, "/one/p/s1.jsonl"), moment(NOW));
     let ReadOrder { read, .. } = engine.next_reads(NOW).remove(0);
     engine.read_failed(read, NOW);
     let old = engine.outlet().expect("a report waits");
     let (sender, _receiver) = mpsc::channel(8);
-    engine.connected(sender);
+    engine.connected(sender, gateway_clock(0));
     assert_eq!(engine.next_report(old.number, NOW), None);
     // That the old one has closed says nothing about the new one.
     engine.closed(old.number);
-    engine.link(link(1, "/one/p/s1.jsonl"), NOW);
+    engine.link(link(1, "/one/p/s1.jsonl"), moment(NOW));
     assert_eq!(engine.next_reads(NOW).len(), 1);
 }

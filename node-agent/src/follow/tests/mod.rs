@@ -54,6 +54,8 @@ struct Gateway {
     recorded: HashMap<LinkId, Vec<u64>>,
     reports: Option<mpsc::Receiver<Report>>,
     last_link: u64,
+    /// How far its clock is ahead.
+    ahead_ms: i64,
 }
 
 impl Bench {
@@ -109,7 +111,8 @@ impl Bench {
     fn connect(&mut self, capacity: usize) {
         let (sender, reports) = mpsc::channel(capacity);
         self.gateway.reports = Some(reports);
-        self.follower.connected(sender);
+        let gateway = gateway_clock(self.gateway.ahead_ms);
+        self.follower.connected(sender, gateway);
         for link in self.gateway.links.values() {
             self.follower.link(link.clone());
         }
@@ -221,6 +224,15 @@ impl Gateway {
     /// Where the link's recorded turns begin.
     fn turns(&self, link: LinkId) -> Vec<u64> {
         self.recorded.get(&link).cloned().unwrap_or_default()
+    }
+}
+
+/// A clock that is ahead of this machine's.
+fn gateway_clock(ahead_ms: i64) -> GatewayClock {
+    let asked = Moment::of(&SystemClock::new());
+    GatewayClock {
+        showed: asked.wall + ahead_ms,
+        asked,
     }
 }
 

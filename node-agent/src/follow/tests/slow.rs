@@ -124,21 +124,19 @@ async fn files_that_do_not_answer_hold_up_no_other_and_are_shown() {
 }
 
 #[tokio::test]
-async fn a_nudge_has_a_file_read_whatever_it_is_called() {
+async fn a_nudge_has_the_file_of_its_thread_read_at_once() {
     let (mut bench, gate) = start(EVENTS_ONLY).await;
     bench.connect(8);
     let file = bench.old_file("claude/p/s1.jsonl");
     let link = bench.adopt(&file).await;
-    // As a program with a linked home directory spells it.
-    for name in [file.clone(), PathBuf::from("/linked/projects/p/s1.jsonl")] {
-        gate.hold(&file);
-        bench.follower.nudge(name);
-        while bench.follower.links()[0].state != "reading" {
-            bench.follower.presence().await;
-        }
-        gate.let_go();
-        bench.until_idle(link).await;
+    let thread = ThreadId::parse("s1").expect("a thread");
+    gate.hold(&file);
+    bench.follower.nudge(&(Catalog::Claude, thread));
+    while bench.follower.links()[0].state != "reading" {
+        bench.follower.presence().await;
     }
+    gate.let_go();
+    bench.until_idle(link).await;
     assert_eq!(bench.report_so_far(), None);
 }
 

@@ -56,18 +56,14 @@ fn sending() -> Vec<(&'static str, Reply)> {
         queued: true,
         ran: false,
     };
-    let ended = |parent| {
-        Reply::RunFinished(RunEnded {
-            sequence: 43,
-            parent,
-        })
-    };
+    let ended = |sequence, parent| Reply::RunFinished(RunEnded { sequence, parent });
     vec![
         ("queued", Reply::SessionsSend(sent)),
         ("run, not watched", Reply::SessionsSend(unwatched)),
         ("sessions_spawn", Reply::SessionsSpawn(spawned)),
-        ("with a parent", ended(Some(key("main")))),
-        ("whose parent is gone", ended(None)),
+        ("with a parent", ended(Some(43), Some(key("main")))),
+        ("whose parent is gone", ended(Some(43), None)),
+        ("of a cron job", ended(None, None)),
     ]
 }
 

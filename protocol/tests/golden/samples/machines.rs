@@ -3,8 +3,8 @@
 use tidings_protocol::report::LinkId;
 use tidings_protocol::session_api::{
     BackedUp, CertificateState, Counts, Finding, Findings, GatewayStatus, Invitation, LinkStatus,
-    Node, NodeLinkStatus, NodeRemoved, NodeState, NodeStatus, Nodes, Reply, RootStatus, Severity,
-    Status, UpstreamState,
+    Node, NodeLinkStatus, NodeRemoved, NodeState, NodeStatus, Nodes, OpenInvitation, Reply,
+    RootStatus, Severity, Status, UpstreamState,
 };
 use tidings_protocol::{Catalog, Host, HostName};
 
@@ -28,7 +28,13 @@ fn machines() -> Vec<(&'static str, Reply)> {
         ("node_status", Reply::NodeStatus(Box::new(node_status()))),
         ("for a named machine", invitation(Some("laptop-2".into()))),
         ("for any machine", invitation(None)),
-        ("nodes", Reply::NodesList(Nodes { nodes: nodes() })),
+        (
+            "nodes",
+            Reply::NodesList(Nodes {
+                nodes: nodes(),
+                invitations: invitations(),
+            }),
+        ),
         ("with its roots", Reply::Node(Box::new(node_with_roots()))),
         (
             "nodes_remove",
@@ -65,6 +71,7 @@ fn status() -> Status {
             pid: 4_194_304,
             state_dir: "/home/ada/.tidings".to_owned(),
             listen: "[::]:7430".to_owned(),
+            http: Some("http://127.0.0.1:7431".to_owned()),
             started_at: NOON,
             database: "ok".to_owned(),
             warnings: vec!["the disk is nearly full".to_owned()],
@@ -137,6 +144,20 @@ fn root() -> RootStatus {
     }
 }
 
+fn invitations() -> Vec<OpenInvitation> {
+    let named = OpenInvitation {
+        id: "0011223344556677".to_owned(),
+        name: Some(host_name()),
+        created_at: NOON,
+        expires_at: NOON + 600_000,
+    };
+    let nameless = OpenInvitation {
+        name: None,
+        ..named.clone()
+    };
+    vec![named, nameless]
+}
+
 fn node_status() -> NodeStatus {
     NodeStatus {
         version: "0.1.0".to_owned(),
@@ -146,6 +167,7 @@ fn node_status() -> NodeStatus {
         connection: "connecting".to_owned(),
         connection_since: NOON,
         connection_error: Some("the gateway does not answer".into()),
+        connection_hint: Some("look after it".into()),
         certificate_not_after: NOON,
         certificate_state: CertificateState::Valid,
         gateway_ahead_ms: Some(-1_500),
@@ -181,6 +203,7 @@ fn upkeep() -> Vec<(&'static str, Reply)> {
             "findings",
             Reply::Check(Findings {
                 findings: vec![finding(Severity::Error), finding(Severity::Warning)],
+                http: Some("http://127.0.0.1:7431".to_owned()),
             }),
         ),
     ]

@@ -226,12 +226,13 @@ fn answers() -> Vec<(&'static str, Message)> {
 }
 
 fn catalog() -> Vec<(&'static str, Message)> {
-    let page = |catalog, titles| {
+    let page = |catalog, titles, listing| {
         Message::CatalogPage(CatalogPage {
             catalog,
             offset: 200,
             limit: 100,
             titles,
+            listing,
         })
     };
     let bare = Thread {
@@ -241,13 +242,18 @@ fn catalog() -> Vec<(&'static str, Message)> {
         ..full_thread()
     };
     let mut messages = vec![
-        ("of every catalog", page(None, false)),
-        ("of one, with titles", page(Some(Catalog::Claude), true)),
+        ("of every catalog", page(None, false, None)),
+        (
+            "of one, with titles",
+            page(Some(Catalog::Claude), true, Some(3)),
+        ),
         (
             "threads",
             Message::CatalogThreads(CatalogThreads {
                 threads: vec![full_thread(), bare],
                 more: true,
+                listing: Some(3),
+                left_out: 7,
             }),
         ),
         (

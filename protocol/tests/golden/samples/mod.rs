@@ -9,6 +9,7 @@ mod pairing;
 mod parts;
 mod replies;
 mod requests;
+mod tokens;
 
 use std::fmt::Debug;
 
@@ -103,6 +104,8 @@ pub(crate) fn all() -> Vec<Sample> {
     all.extend(framed("introduction", requests::introductions()));
     all.extend(framed("request", pairing::requests()));
     all.extend(framed("reply", pairing::replies()));
+    all.extend(framed("request", tokens::requests()));
+    all.extend(framed("reply", tokens::replies()));
     all.extend(framed("reply", machines::all()));
     all.extend(framed("reply", replies::all()));
     all.extend(framed("reply", given_replies::all()));

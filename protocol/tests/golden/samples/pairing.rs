@@ -89,7 +89,7 @@ pub(super) fn replies() -> Vec<(&'static str, Reply)> {
             "nodes_reject",
             Reply::NodesReject(PairingRejected {
                 rejected: true,
-                id: node_id(),
+                id: node_id().to_string(),
                 machine_name: "Ada's laptop".to_owned(),
             }),
         ),

@@ -11,11 +11,12 @@ use tidings_protocol::{Catalog, EpochMs, Host, HostName, Marker, NodeId, Session
 pub(super) const NOON: EpochMs = 1_796_040_000_000;
 
 /// Every kind of error with its name on the wire.
-pub(super) const ERROR_TYPES: [(&str, ErrorType); 11] = [
+pub(super) const ERROR_TYPES: [(&str, ErrorType); 12] = [
     ("not found", ErrorType::NotFound),
     ("conflict", ErrorType::Conflict),
     ("invalid request", ErrorType::InvalidRequest),
     ("invalid data", ErrorType::InvalidData),
+    ("no input", ErrorType::NoInput),
     ("unavailable", ErrorType::Unavailable),
     ("cannot create", ErrorType::CannotCreate),
     ("try later", ErrorType::TryLater),

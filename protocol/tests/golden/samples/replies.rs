@@ -3,10 +3,10 @@
 use tidings_protocol::report::LinkId;
 use tidings_protocol::session_api::{
     Adopted, CatalogThread, CatalogThreads, CleanedStore, CleanedUp, CleanupAction, CronRun,
-    HostError, LinkSummary, Notice, Notices, Recorded, Reply, SessionEntry, SessionRow,
-    SessionStatus, Sessions, SignalEvidence, SignalRow, SignalWhy, Signals, StateChange,
-    StateChanges, TurnBegun, TurnEnded, TurnMessage, TurnSettled, UpstreamState, UpstreamStatus,
-    Wake, Wakes, Watch, WatchRemoved, Watched, Watches,
+    CronRunRow, CronRuns, HookAnswer, HostError, LinkSummary, Notice, Notices, Recorded, Reply,
+    SessionEntry, SessionRow, SessionStatus, Sessions, SignalEvidence, SignalRow, SignalWhy,
+    Signals, StateChange, StateChanges, TurnBegun, TurnEnded, TurnMessage, TurnSettled,
+    UpstreamState, UpstreamStatus, Wake, Wakes, Watch, WatchRemoved, Watched, Watches,
 };
 use tidings_protocol::signal::{Payload, RunOutcome};
 use tidings_protocol::{ActorType, Catalog, Host, SignalKind};
@@ -135,7 +135,30 @@ fn stores() -> Vec<(&'static str, Reply)> {
         is_new: true,
         started_at: NOON,
     };
+    let open = CronRunRow {
+        run_id: 8,
+        job_id: "nightly".to_owned(),
+        session_key: key("cron"),
+        agent_id: "main".to_owned(),
+        session_id: None,
+        started_at: NOON,
+        ended_at: None,
+        outcome: None,
+    };
+    let ended = CronRunRow {
+        run_id: 7,
+        session_id: Some("6f0d6a1e".to_owned()),
+        ended_at: Some(NOON + 1),
+        outcome: Some("timeout".to_owned()),
+        ..open.clone()
+    };
+    let runs = CronRuns {
+        runs: vec![open, ended],
+        before: Some(7),
+    };
     vec![
+        ("no runs", Reply::CronRunsList(CronRuns::default())),
+        ("runs", Reply::CronRunsList(runs)),
         ("of all agents", Reply::SessionsCleanup(cleaned_up)),
         ("of one agent", Reply::SessionsCleanup(of_one)),
         ("cron_run_begin", Reply::CronRunBegin(run)),
@@ -152,11 +175,13 @@ fn rows() -> Sessions {
         archived: true,
         pinned: false,
         host: Some(Host::GatewayLocal),
+        node: Some(host_name()),
         state_version: Some(42),
     };
     let bare = SessionRow {
         label: None,
         host: None,
+        node: None,
         state_version: None,
         ..row.clone()
     };
@@ -319,7 +344,15 @@ fn turns() -> Vec<(&'static str, Reply)> {
             "with nothing to take",
             Reply::TurnBegin(TurnBegun::default()),
         ),
-        ("with all it can take", Reply::TurnBegin(begun)),
+        ("with all it can take", Reply::TurnBegin(begun.clone())),
+        ("of no session", Reply::HookEvent(HookAnswer::default())),
+        (
+            "with what a turn takes",
+            Reply::HookEvent(HookAnswer {
+                adopted: true,
+                turn: begun,
+            }),
+        ),
         (
             "turn_settled",
             Reply::TurnSettled(TurnSettled {

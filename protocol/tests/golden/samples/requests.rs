@@ -1,9 +1,10 @@
 //! The requests of the session interface.
 
 use tidings_protocol::session_api::{
-    Adopt, Backup, Caller, CatalogList, CleanupAgents, CleanupDoing, CronRunBegin, Introduction,
-    LeaseRef, NodeRef, NodesInvite, NodesRename, Request, SessionRef, SessionsCleanup,
-    SessionsList, SignalsQuery, SignalsRecord, SpeakerRef, StatusQuery, WatchFilter, WatchPair,
+    Adopt, Backup, Caller, CatalogList, CleanupAgents, CleanupDoing, CompactionTrigger,
+    CronRunBegin, CronRunsList, HookEvent, HookMoment, Introduction, LeaseRef, NodeRef,
+    NodesInvite, NodesRename, Request, SessionKind, SessionRef, SessionsCleanup, SessionsList,
+    SignalsQuery, SignalsRecord, SpeakerRef, StatusQuery, WatchFilter, WatchPair,
 };
 use tidings_protocol::signal::RunOutcome;
 use tidings_protocol::{Catalog, SessionKey, SignalKind};
@@ -25,6 +26,7 @@ pub(super) fn all() -> Vec<(&'static str, Request)> {
     [
         machines(),
         sessions(),
+        stores(),
         watches(),
         turns(),
         signals(),
@@ -102,6 +104,57 @@ fn cleanup(agents: CleanupAgents, doing: CleanupDoing) -> Request {
     Request::SessionsCleanup(SessionsCleanup { agents, doing })
 }
 
+fn stores() -> Vec<(&'static str, Request)> {
+    vec![
+        (
+            "of one agent, only said",
+            cleanup(
+                CleanupAgents::One {
+                    agent: "main".into(),
+                },
+                CleanupDoing::DryRun,
+            ),
+        ),
+        (
+            "of the default agent",
+            cleanup(CleanupAgents::Default {}, CleanupDoing::Enforce),
+        ),
+        (
+            "of all",
+            cleanup(CleanupAgents::All {}, CleanupDoing::Enforce),
+        ),
+        (
+            "in the standing conversation",
+            Request::CronRunBegin(CronRunBegin {
+                job_id: "nightly".into(),
+                force: false,
+                agent: None,
+            }),
+        ),
+        (
+            "in a new conversation",
+            Request::CronRunBegin(CronRunBegin {
+                job_id: "nightly".into(),
+                force: true,
+                agent: Some("ops".into()),
+            }),
+        ),
+        (
+            "of every job",
+            Request::CronRunsList(CronRunsList::default()),
+        ),
+        (
+            "of one job",
+            Request::CronRunsList(CronRunsList {
+                job_id: Some("nightly".into()),
+                agent: Some("ops".into()),
+                limit: Some(20),
+                before: Some(7),
+            }),
+        ),
+    ]
+}
+
 fn sessions() -> Vec<(&'static str, Request)> {
     let adopt = |agent, watch_by| {
         Request::Adopt(Adopt {
@@ -137,6 +190,7 @@ fn sessions() -> Vec<(&'static str, Request)> {
             "narrowed down",
             Request::SessionsList(SessionsList {
                 agent: Some("main".into()),
+                kind: Some(SessionKind::Adopted),
                 host: Some("laptop-2".into()),
                 active_minutes: Some(90),
                 archived: true,
@@ -150,39 +204,6 @@ fn sessions() -> Vec<(&'static str, Request)> {
         ("of a bare key", Request::SessionUnarchive(bare_session())),
         ("first in the lists", Request::SessionPin(session())),
         ("in its place", Request::SessionUnpin(bare_session())),
-        (
-            "of one agent, only said",
-            cleanup(
-                CleanupAgents::One {
-                    agent: "main".into(),
-                },
-                CleanupDoing::DryRun,
-            ),
-        ),
-        (
-            "of the default agent",
-            cleanup(CleanupAgents::Default {}, CleanupDoing::Enforce),
-        ),
-        (
-            "of all",
-            cleanup(CleanupAgents::All {}, CleanupDoing::Enforce),
-        ),
-        (
-            "in the standing conversation",
-            Request::CronRunBegin(CronRunBegin {
-                job_id: "nightly".into(),
-                force: false,
-                agent: None,
-            }),
-        ),
-        (
-            "in a new conversation",
-            Request::CronRunBegin(CronRunBegin {
-                job_id: "nightly".into(),
-                force: true,
-                agent: Some("ops".into()),
-            }),
-        ),
         ("how it stands", status(adopted_key(), None, None)),
         (
             "what changed",
@@ -263,6 +284,13 @@ fn turns() -> Vec<(&'static str, Request)> {
     let lease = LeaseRef {
         token: "00112233445566778899aabbccddeeff".into(),
     };
+    let hook = HookEvent {
+        moment: HookMoment::PostCompact,
+        prompt_id: Some("p-1".into()),
+        agent_id: Some("a1b2".into()),
+        agent_type: Some("Explore".into()),
+        trigger: CompactionTrigger::Manual,
+    };
     vec![
         ("of a qualified key", Request::TurnBegin(speaker(session()))),
         ("of a bare key", Request::TurnBegin(speaker(bare_session()))),
@@ -270,6 +298,11 @@ fn turns() -> Vec<(&'static str, Request)> {
         ("turn_confirm", Request::TurnConfirm(lease.clone())),
         ("turn_release", Request::TurnRelease(lease)),
         ("turn_end", Request::TurnEnd(speaker(session()))),
+        (
+            "with nothing but its moment",
+            Request::HookEvent(HookEvent::new(HookMoment::PreToolUse)),
+        ),
+        ("with all it can say", Request::HookEvent(hook)),
         ("wakes_follow", Request::WakesFollow {}),
     ]
 }

@@ -1,0 +1,201 @@
+//! A hook of an agent program: one process per event, which must neither be slow nor fail.
+//! It says what happened, hands on what the turn takes, and ends with 0 whatever happens.
+
+mod answer;
+mod ask;
+mod input;
+mod log;
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use tidings_protocol::ThreadId;
+use tidings_protocol::session_api::{Caller, HookEvent, HookMoment};
+
+use super::Program;
+use super::binding::{self, Began};
+use crate::cli::state_dir::state_dir;
+use input::{HookInput, Source};
+
+/// The verb.
+pub const VERB: &str = "hook";
+/// How long a hook may take, everything included: its program waits for it.
+const BUDGET: Duration = Duration::from_millis(250);
+
+/// A hook to be run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hook {
+    /// The program that it is a hook of.
+    pub program: Program,
+    /// The state directory, where one was given.
+    pub state_dir: Option<PathBuf>,
+    /// The socket in the state directory that answers.
+    pub socket: &'static str,
+}
+
+/// The hook that a command line asks for in its plain form, which needs no parser: `hook
+/// PROGRAM`, with or without `--state-dir DIR` and `--json`. `None` for everything else.
+pub fn plain(arguments: &[OsString], socket: &'static str) -> Option<Hook> {
+    let mut words = arguments.iter().skip(1);
+    if words.next()? != VERB {
+        return None;
+    }
+    let mut hook = Hook {
+        program: Program::parse(words.next()?.to_str()?)?,
+        state_dir: None,
+        socket,
+    };
+    while let Some(word) = words.next() {
+        match word.to_str()? {
+            "--json" => {}
+            "--state-dir" => hook.state_dir = Some(words.next()?.into()),
+            word => hook.state_dir = Some(word.strip_prefix("--state-dir=")?.into()),
+        }
+    }
+    Some(hook)
+}
+
+/// Why a hook says nothing.
+#[derive(Debug, thiserror::Error)]
+enum Silent {
+    /// Nothing is to be said, and nothing is wrong.
+    #[error("nothing to say")]
+    Nothing,
+    /// Something is wrong, and its log says what. Never the program's words.
+    #[error("{0}")]
+    Because(String),
+}
+
+impl Silent {
+    fn because(reason: impl std::fmt::Display) -> Self {
+        Self::Because(reason.to_string())
+    }
+}
+
+/// Runs a hook. There is no way for it to fail.
+pub fn run(hook: &Hook) {
+    let Ok(dir) = state_dir(hook.state_dir.as_deref()) else {
+        return;
+    };
+    let turn = Arc::new(AtomicBool::new(false));
+    watch_the_time(turn.clone(), dir.clone(), hook.program);
+    let end = attempt(hook, &dir);
+    // Whoever is first has the last word: after the budget nothing is written any more, and
+    // what is being written is written whole.
+    if turn.swap(true, Ordering::AcqRel) {
+        loop {
+            thread::park();
+        }
+    }
+    match end {
+        Ok(answer) => {
+            let mut out = std::io::stdout().lock();
+            // Whoever does not read it has gone.
+            let _ = out.write_all(answer.as_bytes()).and_then(|()| out.flush());
+        }
+        Err(Silent::Nothing) => {}
+        Err(Silent::Because(reason)) => log::note(&dir, hook.program, &reason),
+    }
+}
+
+/// Ends the process when its time is over, whatever it waits for.
+fn watch_the_time(turn: Arc<AtomicBool>, dir: PathBuf, program: Program) {
+    let watch = move || {
+        thread::sleep(BUDGET);
+        if !turn.swap(true, Ordering::AcqRel) {
+            log::note(&dir, program, &format!("no answer within {BUDGET:?}"));
+            std::process::exit(0);
+        }
+    };
+    // Without a thread the sockets' own limits hold.
+    let _ = thread::Builder::new().spawn(watch);
+}
+
+fn attempt(hook: &Hook, dir: &Path) -> Result<String, Silent> {
+    let input = HookInput::read(std::io::stdin().lock()).map_err(Silent::because)?;
+    let Some(mut event) = input.event() else {
+        return Err(Silent::Nothing);
+    };
+    let thread = input.thread().map_err(Silent::because)?;
+    let spoken_for = match event.moment {
+        HookMoment::SessionStart => began(hook, dir, &input, thread, &mut event)?,
+        _ => thread,
+    };
+    let caller = Caller {
+        catalog: hook.program.catalog(),
+        thread_id: spoken_for,
+    };
+    let socket = dir.join(hook.socket);
+    let told = ask::ask(&socket, &caller, event, BUDGET)?;
+    answer::answer(input.name(), &told.turn).ok_or(Silent::Nothing)
+}
+
+/// Notes where the program is now. A conversation that was cleared away is what the gateway
+/// is told of: the one that took its place is known to nobody yet.
+fn began(
+    hook: &Hook,
+    dir: &Path,
+    input: &HookInput,
+    thread: ThreadId,
+    event: &mut HookEvent,
+) -> Result<ThreadId, Silent> {
+    let began = match input.source() {
+        Source::Startup => Began::Anew,
+        Source::Clear => Began::Cleared,
+        Source::Other => Began::Instead,
+    };
+    let left = binding::enter(dir, hook.program.catalog(), (&thread, began));
+    match left.map_err(Silent::because)? {
+        Some(left) if began == Began::Cleared => {
+            event.moment = HookMoment::SessionCleared;
+            Ok(left)
+        }
+        _ => Ok(thread),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(words: &[&str]) -> Option<Hook> {
+        let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+        plain(&words, "s.sock")
+    }
+
+    #[test]
+    fn the_plain_form_is_read_without_a_parser_and_everything_else_is_left_to_it() {
+        let hook = |program, dir: Option<&str>| Hook {
+            program,
+            state_dir: dir.map(PathBuf::from),
+            socket: "s.sock",
+        };
+        for (words, expected) in [
+            (
+                &["t", "hook", "claude-code"][..],
+                Some(hook(Program::ClaudeCode, None)),
+            ),
+            (
+                &["t", "hook", "codex", "--json", "--state-dir", "/a b"],
+                Some(hook(Program::Codex, Some("/a b"))),
+            ),
+            (
+                &["t", "hook", "codex", "--state-dir=/s"],
+                Some(hook(Program::Codex, Some("/s"))),
+            ),
+            (&["t", "hook", "codex", "--help"], None),
+            (&["t", "hook", "codex", "--state-dir"], None),
+            (&["t", "hook", "cursor"], None),
+            (&["t", "hook"], None),
+            (&["t", "status"], None),
+            (&["t"], None),
+        ] {
+            assert_eq!(read(words), expected, "{words:?}");
+        }
+    }
+}

@@ -1,0 +1,353 @@
+//! The hooks of agent programs on two machines: what they hand to a program, when that counts
+//! as read, and what they never do.
+
+use std::fs;
+use std::os::unix::net::UnixListener;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tidings_tests::transcripts::{Claude, Codex, Transcript};
+use tidings_tests::{Gateway, Hooks, Node, Scratch, Setup, counted_turns, notice, run, until};
+
+/// A gateway that follows its own machine, and a laptop that has joined it.
+struct Machines {
+    gateway: Gateway,
+    laptop: Node,
+}
+
+impl Machines {
+    fn start() -> Self {
+        let scratch = Scratch::new();
+        let roots = ["claude", "codex"].map(|root| scratch.folder(root));
+        let gateway = Gateway::start_with_local_node(&scratch, &roots[0], &roots[1]);
+        let mut laptop = Node::join(&gateway, "laptop");
+        laptop.run();
+        Self { gateway, laptop }
+    }
+
+    fn claude_here(&self) -> Claude {
+        Claude::create(&self.gateway.scratch().path().join("claude"))
+    }
+
+    fn codex_here(&self) -> Codex {
+        Codex::create(&self.gateway.scratch().path().join("codex"))
+    }
+
+    /// The session that a thread becomes.
+    fn adopt(&self, host: &str, transcript: &dyn Transcript) -> String {
+        let (catalog, thread) = (transcript.catalog(), transcript.thread());
+        let adopted = self
+            .gateway
+            .ask(&["sessions", "adopt", catalog, host, thread]);
+        adopted["sessionKey"].as_str().expect("a key").to_owned()
+    }
+
+    fn watch(&self, watcher: &str, target: &str) -> u64 {
+        let added = self.gateway.ask(&["watch", "add", watcher, target]);
+        assert_eq!(added["watched"], true, "{added}");
+        added["fromVersion"].as_u64().expect("a version")
+    }
+
+    fn pending(&self, watcher: &str) -> usize {
+        let list = self.gateway.ask(&["notices", "list", watcher]);
+        list["notices"].as_array().expect("notices").len()
+    }
+
+    fn log(&self, session: &str) -> Vec<(String, Value)> {
+        let list = self.gateway.ask(&["signals", "list", "--session", session]);
+        let signals = list["signals"].as_array().expect("signals");
+        signals
+            .iter()
+            .map(|signal| {
+                let kind = signal["kind"].as_str().expect("a kind").to_owned();
+                (kind, signal["payload"].clone())
+            })
+            .collect()
+    }
+}
+
+fn of_prompt(prompt: &str) -> Value {
+    json!({"prompt_id": prompt, "turn_id": prompt, "prompt": "Go on.", "tool_name": "Bash"})
+}
+
+/// A person speaks in the target, whose program fires its hooks as it writes. The watcher's
+/// program is told at its next prompt: once, and until something shows that it was read.
+fn is_told_once(
+    machines: &Machines,
+    (watcher, watching): (&Hooks, &str),
+    (target, spoken_in): (&Hooks, &str),
+    transcript: &mut dyn Transcript,
+) {
+    let version = machines.watch(watching, spoken_in);
+    let mut follow = machines.gateway.follow(version);
+    assert_eq!(watcher.prompt(&of_prompt("w-1")), None, "nothing happened");
+    watcher.fire("Stop", &of_prompt("w-1"));
+
+    assert_eq!(target.prompt(&of_prompt("t-1")), None);
+    let turn = transcript.human("Stop the mill.");
+    target.fire("PreToolUse", &of_prompt("t-1"));
+    target.fire("PostToolUse", &of_prompt("t-1"));
+    target.fire("Stop", &of_prompt("t-1"));
+    follow.wait_for_turns(spoken_in, 1);
+
+    let told = Some(notice(spoken_in, version));
+    assert_eq!(watcher.prompt(&of_prompt("w-2")), told);
+    // Its answer was lost, and the program asks anew: the same bytes.
+    assert_eq!(watcher.prompt(&of_prompt("w-3")), told);
+    watcher.fire("PreToolUse", &of_prompt("w-2"));
+    watcher.fire(
+        "PreToolUse",
+        &json!({"agent_id": "a1", "agent_type": "Explore"}),
+    );
+    assert_eq!(
+        machines.pending(watching),
+        1,
+        "another prompt, and a sub-agent"
+    );
+    watcher.fire("PostToolUse", &of_prompt("w-3"));
+    assert_eq!(machines.pending(watching), 0);
+    assert_eq!(watcher.prompt(&of_prompt("w-4")), None);
+    watcher.fire("Stop", &of_prompt("w-4"));
+
+    // Hook and tailer saw the same turn: it is one.
+    assert_eq!(counted_turns(&machines.gateway, spoken_in), [turn]);
+}
+
+#[test]
+fn a_watcher_at_the_gateway_is_told_once_of_a_session_on_a_laptop_and_the_other_way_round() {
+    let machines = Machines::start();
+    let mut here = machines.claude_here();
+    let mut there = Claude::create(&machines.laptop.claude());
+    let keys = [
+        machines.adopt("local", &here),
+        machines.adopt("laptop", &there),
+    ];
+    let hooks = [
+        Hooks::on_gateway(&machines.gateway, &here),
+        Hooks::on_node(&machines.laptop, &there),
+    ];
+    for side in &hooks {
+        side.fire("SessionStart", &json!({"source": "startup"}));
+    }
+    let (here_side, there_side) = ((&hooks[0], &*keys[0]), (&hooks[1], &*keys[1]));
+    is_told_once(&machines, here_side, there_side, &mut there);
+    machines
+        .gateway
+        .ask(&["watch", "remove", &keys[0], &keys[1]]);
+    is_told_once(&machines, there_side, here_side, &mut here);
+}
+
+#[test]
+fn codex_is_told_in_the_same_way_and_gets_no_member_that_it_does_not_know() {
+    let machines = Machines::start();
+    let here = machines.codex_here();
+    let mut there = Codex::create(&machines.laptop.codex());
+    let keys = [
+        machines.adopt("local", &here),
+        machines.adopt("laptop", &there),
+    ];
+    let watcher = Hooks::on_gateway(&machines.gateway, &here).gone_on_in(here.thread());
+    let target = Hooks::on_node(&machines.laptop, &there);
+    is_told_once(
+        &machines,
+        (&watcher, &keys[0]),
+        (&target, &keys[1]),
+        &mut there,
+    );
+}
+
+#[test]
+fn what_a_conversation_lost_it_is_told_again_and_the_end_of_a_turn_shows_that_it_was_read() {
+    let machines = Machines::start();
+    let claude = machines.claude_here();
+    let key = machines.adopt("local", &claude);
+    let hooks = Hooks::on_gateway(&machines.gateway, &claude);
+    machines
+        .gateway
+        .ask(&["sessions", "send", &key, "Please rebase.\n\"Now\"."]);
+    let told = hooks.prompt(&json!({})).expect("a message");
+    assert!(told.starts_with("Message "), "{told}");
+    assert!(
+        told.ends_with(" from the operator:\nPlease rebase.\n\"Now\"."),
+        "{told}"
+    );
+    hooks.fire("SessionStart", &json!({"source": "resume"}));
+    hooks.fire("PreToolUse", &json!({}));
+    assert_eq!(hooks.prompt(&json!({})), Some(told));
+    hooks.fire("Stop", &json!({"stop_hook_active": false}));
+    assert_eq!(hooks.prompt(&json!({})), None);
+}
+
+#[test]
+fn hooks_alone_make_no_session_of_a_conversation() {
+    let machines = Machines::start();
+    let claude = machines.claude_here();
+    let codex = Codex::create(&machines.laptop.codex());
+    for hooks in [
+        Hooks::on_gateway(&machines.gateway, &claude),
+        Hooks::on_node(&machines.laptop, &codex),
+    ] {
+        for (event, more) in [
+            ("SessionStart", json!({"source": "startup"})),
+            ("UserPromptSubmit", json!({"prompt": "Go on."})),
+            ("PreToolUse", json!({"tool_name": "Bash", "tool_input": {}})),
+            (
+                "SubagentStart",
+                json!({"agent_id": "a1", "agent_type": "Explore"}),
+            ),
+            (
+                "SubagentStop",
+                json!({"agent_id": "a1", "agent_type": "Explore"}),
+            ),
+            ("PostCompact", json!({"trigger": "auto"})),
+            ("StopFailure", json!({"error": "rate_limit"})),
+            ("Stop", json!({})),
+            ("SessionEnd", json!({"reason": "clear"})),
+            ("OfTomorrow", json!({})),
+        ] {
+            assert_eq!(hooks.fire(event, &more).stdout, "", "{event}");
+        }
+    }
+    let sessions = machines.gateway.ask(&["sessions", "list"]);
+    assert_eq!(sessions["sessions"], json!([]));
+    let signals = machines.gateway.ask(&["signals", "list"]);
+    assert_eq!(signals["signals"], json!([]));
+    let status = machines.gateway.ask(&["status"]);
+    assert_eq!(status["links"], json!([]));
+}
+
+#[test]
+fn sub_agents_failures_and_compactions_are_recorded_as_what_they_are() {
+    let machines = Machines::start();
+    let claude = Claude::create(&machines.laptop.claude());
+    let key = machines.adopt("laptop", &claude);
+    let hooks = Hooks::on_node(&machines.laptop, &claude);
+    let subagent = json!({"agent_id": "A1b2", "agent_type": "Explore"});
+    hooks.fire("SubagentStart", &subagent);
+    hooks.fire("SubagentStop", &subagent);
+    hooks.fire("PostCompact", &json!({"trigger": "manual"}));
+    hooks.fire("StopFailure", &json!({"error": "rate_limit"}));
+
+    let sessions = machines.gateway.ask(&["sessions", "list"]);
+    let children: Vec<&str> = sessions["sessions"]
+        .as_array()
+        .expect("sessions")
+        .iter()
+        .filter_map(|session| session["sessionKey"].as_str())
+        .filter(|key| key.starts_with("agent:main:subagent:"))
+        .collect();
+    assert_eq!(children.len(), 1, "{sessions}");
+    let kinds = |session: &str| -> Vec<String> {
+        machines
+            .log(session)
+            .into_iter()
+            .map(|(kind, _)| kind)
+            .collect()
+    };
+    assert_eq!(kinds(children[0]), ["child_spawned", "run_completed"]);
+    // Nobody spawned the session itself: that its turn failed is nobody's news.
+    assert_eq!(kinds(&key), ["adopted", "compacted"]);
+    let watches = machines.gateway.ask(&["watch", "list", "--watcher", &key]);
+    assert_eq!(watches["watches"][0]["target"], children[0], "{watches}");
+}
+
+#[test]
+fn clear_ends_the_watches_of_the_conversation_that_ended_and_of_no_other() {
+    let machines = Machines::start();
+    let claude = machines.claude_here();
+    let beside = machines.claude_here();
+    let target = Claude::create(&machines.laptop.claude());
+    let keys = [&claude, &beside].map(|thread| machines.adopt("local", thread));
+    let target = machines.adopt("laptop", &target);
+    for key in &keys {
+        machines.watch(key, &target);
+    }
+    Hooks::on_gateway(&machines.gateway, &beside)
+        .fire("SessionStart", &json!({"source": "startup"}));
+    let hooks = Hooks::on_gateway(&machines.gateway, &claude);
+    hooks.fire("SessionStart", &json!({"source": "startup"}));
+    hooks
+        .gone_on_in("7e57da7a-0000-4000-8000-00000000c1ea")
+        .fire("SessionStart", &json!({"source": "clear"}));
+    let watches = |key: &str| {
+        let list = machines.gateway.ask(&["watch", "list", "--watcher", key]);
+        list["watches"].as_array().expect("watches").len()
+    };
+    assert_eq!(keys.each_ref().map(|key| watches(key)), [0, 1]);
+    // By itself, the end of a conversation says which one it was.
+    Hooks::on_gateway(&machines.gateway, &beside).fire("SessionEnd", &json!({"reason": "clear"}));
+    assert_eq!(watches(&keys[1]), 0);
+}
+
+#[test]
+fn a_hook_ends_well_and_in_time_whatever_it_meets() {
+    let scratch = Scratch::new();
+    let mut gateway = Gateway::stopped(&scratch, Setup::without_local_node());
+    let claude = Claude::create(&scratch.folder("claude"));
+    let hooks = Hooks::on_gateway(&gateway, &claude);
+    let silent = |what: &str, hooks: &Hooks| {
+        let answer = hooks.fire("UserPromptSubmit", &json!({}));
+        assert_eq!(answer.stdout, "", "{what}");
+    };
+    silent("no state directory", &hooks);
+    assert!(!gateway.state_dir().exists(), "a hook makes none");
+    gateway.restart();
+    for (what, bytes) in [
+        ("nothing", b"".to_vec()),
+        ("no JSON", b"Stop the mill.".to_vec()),
+        ("no object", b"[1, 2]".to_vec()),
+        ("no UTF-8", b"{\"session_id\":\"\xff\"}".to_vec()),
+        (
+            "no conversation",
+            b"{\"hook_event_name\":\"Stop\"}".to_vec(),
+        ),
+        (
+            "torn",
+            b"{\"hook_event_name\":\"Stop\",\"session_id\":\"a".to_vec(),
+        ),
+        ("deep", [b"{\"a\":".repeat(50_000), b"1".to_vec()].concat()),
+        ("huge", vec![b' '; 20 * 1024 * 1024]),
+    ] {
+        let answer = hooks.hand(&bytes);
+        let said = (answer.code, answer.stdout.as_str(), answer.stderr.as_str());
+        assert_eq!(said, (0, "", ""), "{what}");
+    }
+    let log = fs::read_to_string(gateway.state_dir().join("hook.log")).expect("a log");
+    assert!(log.contains("claude-code: standard input"), "{log}");
+    assert!(!log.contains("mill"), "{log}");
+    gateway.kill();
+    silent("a gateway that was killed", &hooks);
+
+    let socket = gateway.state_dir().join("gateway.sock");
+    fs::remove_file(&socket).expect("what is left of a socket");
+    let hung = UnixListener::bind(&socket).expect("a socket that nobody serves");
+    let began = Instant::now();
+    silent("a socket that does not answer", &hooks);
+    let took = began.elapsed();
+    // A bound for a loaded machine; the budget itself is a quarter of a second.
+    assert!(took < Duration::from_secs(10), "{took:?}");
+    drop(hung);
+
+    let mut waiting = hooks.command();
+    let mut child = waiting.stdin(Stdio::piped()).spawn().expect("a hook");
+    let open = child.stdin.take();
+    until("a hook whose input has no end ends by itself", || {
+        child.try_wait().expect("a child")
+    });
+    drop(open);
+}
+
+#[test]
+fn a_hook_of_a_program_that_is_not_known_says_which_there_are() {
+    let scratch = Scratch::new();
+    let mut command = scratch.command(&tidings_tests::binaries().node);
+    let answer = run(command.args(["hook", "claude", "--json"]));
+    let error = answer.refused();
+    assert_eq!(answer.code, 2, "{answer}");
+    let said = format!("{} {}", error["message"], error["hint"]);
+    assert!(
+        said.contains("claude-code") && said.contains("codex"),
+        "{answer}"
+    );
+}
