@@ -25,7 +25,11 @@ use crate::sessions::files::Files;
 use crate::sessions::keeper;
 use crate::sessions::maintenance;
 use crate::sessions::projection::Stores;
+use crate::sessions::transcript::cache::Indexes;
+use crate::sessions::transcript::lock::{LockTimes, Locker};
 use crate::state::{Health, NodeRecord, NodeStanding, OpenError, State, StateError, StateOptions};
+use crate::turns::models::Models;
+use crate::turns::runner::{Jobs, Runner, Shelves};
 use crate::wake_command::{CommandFigures, WakeCommands};
 use crate::{effects, local_node, state, upkeep};
 
@@ -164,6 +168,7 @@ impl Gateway {
         })?;
         let socket = state_dir.path().join(GATEWAY_SOCKET);
         let door = socket::bind(socket.clone())?;
+        let (jobs, inbox) = Jobs::new(options.config.clone());
         let wake_commands = Arc::new(CommandFigures::default());
         let http_url = http.as_ref().map(Listening::url);
         let service = Service::new(
@@ -176,11 +181,14 @@ impl Gateway {
                 config: options.config.clone(),
                 wake_commands: wake_commands.clone(),
             },
-        );
+        )
+        .run_by(jobs.clone());
 
         let (stop, stopped) = watch::channel(false);
         let (projections, changed) = mpsc::channel(keeper::QUEUE);
         let mut tasks = JoinSet::new();
+        let runner = runner(&stores, &service, jobs, stopped.clone());
+        tasks.spawn(runner.run(inbox));
         let upkeep_of_stores = maintenance::keep::keep(
             stores.clone(),
             options.config.clone(),
@@ -307,6 +315,31 @@ impl std::fmt::Debug for Gateway {
             .field("state_dir", &self.state_dir)
             .finish_non_exhaustive()
     }
+}
+
+/// Who runs turns.
+fn runner(
+    stores: &Stores,
+    service: &Service,
+    jobs: Jobs,
+    stopped: watch::Receiver<bool>,
+) -> Arc<Runner> {
+    let times = {
+        let variable = |name: &str| std::env::var(name).ok();
+        LockTimes::resolve(&jobs.config().session.write_lock, variable)
+    };
+    Arc::new(Runner {
+        state: stores.state.clone(),
+        service: service.clone(),
+        shelves: Shelves {
+            stores: stores.clone(),
+            indexes: Indexes::new(stores.files.clone()),
+            locker: Locker::new(stores.files.clone(), stores.clock.clone(), times),
+        },
+        models: Models::default(),
+        jobs,
+        stopped,
+    })
 }
 
 /// Opens the database of a state directory that this process holds.

@@ -12,6 +12,7 @@ mod local_node;
 pub mod nodes;
 pub mod sessions;
 pub mod state;
+pub mod turns;
 mod upkeep;
 pub mod upstream;
 pub mod wake_command;

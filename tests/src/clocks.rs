@@ -6,10 +6,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::gateway::Setup;
+use crate::node::Node;
 use crate::scratch::Scratch;
 use crate::shim::compile;
 
-/// The clocks that a gateway sees. They go as the machine's do, but from elsewhere.
+/// The clocks that a gateway or a node sees. They go as the machine's do, but from elsewhere.
 #[derive(Debug)]
 pub struct Clocks {
     library: PathBuf,
@@ -37,6 +38,30 @@ impl Clocks {
         setup
             .with_variable("LD_PRELOAD", &self.library)
             .with_variable("TIDINGS_CLOCK_FILE", &self.file)
+    }
+
+    /// Other clocks, made like these, which show what the machine's show.
+    #[must_use]
+    pub fn others(&self, name: &str) -> Self {
+        let clocks = Self {
+            library: self.library.clone(),
+            file: self.file.with_file_name(name),
+            wall_ms: 0,
+            monotonic_ms: 0,
+        };
+        clocks.write();
+        clocks
+    }
+
+    /// The agent of this node goes by these clocks from its next start on.
+    pub fn govern(&self, node: &mut Node) {
+        node.set_variable("LD_PRELOAD", &self.library);
+        node.set_variable("TIDINGS_CLOCK_FILE", &self.file);
+    }
+
+    /// How far the wall clock is ahead, in milliseconds.
+    pub fn wall_ahead(&self) -> i64 {
+        self.wall_ms
     }
 
     /// Somebody sets the wall clock ahead, or back.

@@ -13,6 +13,13 @@ use tidings_protocol::wire::frame::{HEADER_BYTES, body_length, decode, encode};
 pub struct DoorClient(UnixStream);
 
 impl DoorClient {
+    /// Connects to the gateway whose state directory this is, if one runs.
+    pub fn try_connect(state_dir: &Path) -> Option<Self> {
+        UnixStream::connect(state_dir.join("gateway.sock"))
+            .ok()
+            .map(Self)
+    }
+
     /// Connects to the gateway whose state directory this is.
     #[track_caller]
     pub fn connect(state_dir: &Path) -> Self {

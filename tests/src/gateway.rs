@@ -67,6 +67,14 @@ impl Setup {
         self
     }
 
+    /// The same with this configuration file.
+    #[must_use]
+    pub fn with_config(mut self, file: &Path) -> Self {
+        self.arguments
+            .extend(["--config".to_owned(), file.display().to_string()]);
+        self
+    }
+
     /// The same with an HTTP door.
     #[must_use]
     pub fn with_http(mut self) -> Self {

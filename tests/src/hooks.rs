@@ -55,7 +55,7 @@ impl Hooks {
             state_dir: state_dir.to_owned(),
             program,
             session: transcript.thread().to_owned(),
-            transcript: transcript.file().to_str().into(),
+            transcript: transcript.path().to_str().into(),
         }
     }
 

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -24,6 +25,8 @@ pub struct Node {
     environment: Vec<(String, OsString)>,
     scratch: Scratch,
     end: Option<NetworkEnd>,
+    level: Log,
+    further_roots: Vec<(&'static str, PathBuf)>,
 }
 
 impl Node {
@@ -41,6 +44,8 @@ impl Node {
             environment: Vec::new(),
             scratch: scratch.clone(),
             end: None,
+            level: Log::Everything,
+            further_roots: Vec::new(),
         }
     }
 
@@ -68,6 +73,18 @@ impl Node {
     /// One more variable for the environment of its agent.
     pub fn set_variable(&mut self, name: &str, value: impl Into<OsString>) {
         self.environment.push((name.to_owned(), value.into()));
+    }
+
+    /// Its agent writes hardly any log from now on.
+    pub fn set_quiet(&mut self) {
+        self.level = Log::Warnings;
+    }
+
+    /// One more root, beside those of Claude Code and Codex: a folder of this name.
+    pub fn add_root(&mut self, catalog: &'static str, name: &str) -> PathBuf {
+        let root = self.scratch.folder(&format!("{}/{name}", self.name));
+        self.further_roots.push((catalog, root.clone()));
+        root
     }
 
     /// A join link of `gateway` for this machine.
@@ -113,13 +130,14 @@ impl Node {
     /// Starts the agent, and waits until its gateway has welcomed it.
     #[track_caller]
     pub fn run(&mut self) {
-        self.start(Log::Everything);
+        self.start();
     }
 
     /// The same for whoever measures: it writes hardly any log.
     #[track_caller]
     pub fn run_to_measure(&mut self) {
-        self.start(Log::Warnings);
+        self.set_quiet();
+        self.start();
     }
 
     /// The same in a namespace, now and whenever it is started again.
@@ -139,17 +157,17 @@ impl Node {
         self.scratch.command_at(end, &binaries().node)
     }
 
-    fn start(&mut self, level: Log) {
-        self.spawn(level);
+    fn start(&mut self) {
+        self.spawn();
         self.wait_for_welcome();
     }
 
     /// Starts the agent without waiting for anything.
     pub fn start_unwelcomed(&mut self) {
-        self.spawn(Log::Everything);
+        self.spawn();
     }
 
-    fn spawn(&mut self, level: Log) {
+    fn spawn(&mut self) {
         let mut command = match &self.namespace {
             Some(namespace) => namespace.command(&self.scratch, &binaries().node),
             None => self.program(),
@@ -158,12 +176,19 @@ impl Node {
             .args(["run", "--json", "--state-dir"])
             .arg(self.state_dir())
             .envs(self.environment.iter().cloned());
-        for (catalog, root) in [("claude", self.claude()), ("codex", self.codex())] {
+        let usual = [("claude", self.claude()), ("codex", self.codex())];
+        for (catalog, root) in usual.iter().chain(&self.further_roots) {
             command
                 .arg("--root")
                 .arg(format!("{catalog}={}", root.display()));
         }
-        self.daemon = Some(Daemon::spawn(&mut command, &self.log(), level));
+        self.daemon = Some(Daemon::spawn(&mut command, &self.log(), self.level));
+    }
+
+    /// Waits a moment, and says whether its agent is still running then.
+    pub fn runs_on(&self, moment: Duration) -> bool {
+        let daemon = self.daemon.as_ref().expect("a running agent");
+        daemon.runs_on(moment)
     }
 
     /// Waits for the next time that its gateway welcomes it.

@@ -92,6 +92,11 @@ struct Datagram {
 impl Proxy {
     /// A proxy to the gateway at `gateway`.
     pub fn to(gateway: &str) -> Self {
+        Self::by(gateway, Dice::new(seed()))
+    }
+
+    /// The same; these dice decide what is lost, and what comes when.
+    pub fn by(gateway: &str, dice: Dice) -> Self {
         let front = socket();
         let address = front.local_addr().expect("an address");
         let shared = Arc::new(Shared {
@@ -102,7 +107,7 @@ impl Proxy {
             under_way: Mutex::new(UnderWay {
                 datagrams: BinaryHeap::new(),
                 sent: 0,
-                dice: Dice::new(seed()),
+                dice,
             }),
             changed: Condvar::new(),
             lost: AtomicU64::new(0),

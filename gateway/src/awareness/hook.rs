@@ -5,6 +5,8 @@ use tidings_protocol::session_api::{HookEvent, HookMoment};
 /// One thing to do for a hook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HookStep {
+    /// The program was handed what the lease is over: from now on it can be confirmed.
+    Show,
     /// The program shows that it has read what it was handed: the lease is confirmed.
     Confirm,
     /// What was handed out was not shown to be read: the lease is given back.
@@ -56,7 +58,7 @@ pub enum HookWork {
 fn steps(event: &HookEvent) -> &'static [HookStep] {
     use HookStep::{
         Begin, Compact, CompleteChild, Confirm, EndTurn, EndWatches, Fail, FailChild, Release,
-        SpawnChild,
+        Show, SpawnChild,
     };
     match (event.moment, event.agent_id.is_some()) {
         (HookMoment::SubagentStart, true) => &[Confirm, SpawnChild],
@@ -71,6 +73,7 @@ fn steps(event: &HookEvent) -> &'static [HookStep] {
         (HookMoment::Stop, false) => &[Confirm, EndTurn],
         (HookMoment::StopFailure, false) => &[Confirm, Fail, EndTurn],
         (HookMoment::PostCompact, false) => &[Compact],
+        (HookMoment::AnswerShown, false) => &[Show],
         _ => &[],
     }
 }
@@ -81,7 +84,9 @@ pub fn work(event: &HookEvent, standing: Standing) -> HookWork {
     let due: Vec<HookStep> = steps(event)
         .iter()
         .filter_map(|step| match step {
-            HookStep::Confirm | HookStep::Release => standing.leased.then_some(*step),
+            HookStep::Show | HookStep::Confirm | HookStep::Release => {
+                standing.leased.then_some(*step)
+            }
             HookStep::EndTurn => standing.running.then_some(*step),
             HookStep::Begin if !standing.leased && !standing.available => Some(HookStep::Mark),
             step => Some(*step),
@@ -98,7 +103,7 @@ pub fn work(event: &HookEvent, standing: Standing) -> HookWork {
 mod tests {
     use super::*;
 
-    const ALL: [HookMoment; 10] = [
+    const ALL: [HookMoment; 11] = [
         HookMoment::SessionStart,
         HookMoment::SessionCleared,
         HookMoment::UserPromptSubmit,
@@ -109,6 +114,7 @@ mod tests {
         HookMoment::SubagentStart,
         HookMoment::SubagentStop,
         HookMoment::PostCompact,
+        HookMoment::AnswerShown,
     ];
     const BUSY: Standing = Standing {
         leased: true,

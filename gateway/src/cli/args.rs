@@ -11,6 +11,7 @@ use tidings_protocol::Host;
 use super::backup::BackupArgs;
 use super::catalog::CatalogCommand;
 use super::cert::CertCommand;
+use super::chat::ChatArgs;
 use super::config::ConfigCommand;
 use super::doctor::DoctorArgs;
 use super::endings::AgentsCommand;
@@ -115,6 +116,8 @@ pub(super) enum Asking {
     /// Sessions: threads taken into the gateway under a session key
     #[command(subcommand)]
     Sessions(SessionsCommand),
+    /// Talks to a session that the gateway runs against a model
+    Chat(ChatArgs),
     /// Who is told of changes to which session
     #[command(subcommand)]
     Watch(WatchCommand),

@@ -52,6 +52,13 @@ impl Client {
         take(reply).ok_or_else(|| connection.unexpected())
     }
 
+    /// Asks what is answered again and again, on a connection of its own.
+    pub(super) async fn stream(&self, request: &Request) -> Result<Connection, ApiError> {
+        let mut connection = self.door.clone().connect().await?;
+        connection.send(request).await?;
+        Ok(connection)
+    }
+
     /// The connection itself, for a stream of answers.
     pub(super) async fn connection(&mut self) -> Result<&mut Connection, ApiError> {
         if self.connection.is_none() {

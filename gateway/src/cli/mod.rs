@@ -8,7 +8,9 @@ mod backup;
 mod catalog;
 mod cert;
 mod cert_pages;
+mod chat;
 mod client;
+mod compacting;
 mod config;
 mod doctor;
 mod endings;
@@ -66,7 +68,7 @@ pub fn main() -> ExitCode {
     }
     let cli: Cli = match usage::parse(&arguments) {
         Ok(cli) => cli,
-        Err(code) => return code,
+        Err(code) => return hook::code_of_refusal(&arguments, code),
     };
     let output = cli.common.output();
     let Some(command) = cli.command else {
@@ -140,6 +142,7 @@ async fn ask(command: Asking, context: &mut Context<'_>) -> Result<(), CommandEr
         Asking::Catalog(command) => catalog::run(command, context).await,
         Asking::Agents(command) => endings::run(command, context).await,
         Asking::Sessions(command) => sessions::run(command, context).await,
+        Asking::Chat(args) => Box::pin(chat::run(args, context)).await,
         Asking::Watch(command) => watch::run(command, context).await,
         Asking::Notices(command) => notices::run(command, context).await,
         Asking::Signals(command) => signals::run(command, context).await,

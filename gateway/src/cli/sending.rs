@@ -40,7 +40,7 @@ pub(super) struct SendArgs {
 #[command(after_help = "Example:\n  \
     tidings sessions spawn agent:main:main --label tests 'Run the tests and report.'")]
 pub(super) struct SpawnArgs {
-    /// The session whose child it is; it watches the child from then on
+    /// The session whose child it is; it watches the child from then on, unless its key is bare
     #[arg(value_name = "PARENT")]
     parent: SessionKey,
     #[command(flatten)]
@@ -116,8 +116,8 @@ async fn made_by_this(speaker: &SessionKey, context: &mut Context<'_>) -> Option
 fn sent_page(sent: &Sent) -> Page {
     let what = if sent.ran {
         format!(
-            "message {} was run by {}",
-            sent.message_id, sent.session_key
+            "a turn of {} takes message {} now",
+            sent.session_key, sent.message_id
         )
     } else {
         format!(
@@ -135,12 +135,15 @@ fn sent_page(sent: &Sent) -> Page {
 
 fn spawned_page(spawned: &Spawned) -> Page {
     let what = if spawned.ran {
-        "it has run its task"
+        "it runs its task now"
     } else {
         "its task waits for its first turn"
     };
-    Page::of(format_args!("{}\n", spawned.session_key)).with(Note::Info(format!(
-        "{what}; its parent watches it from version {}",
-        spawned.sequence
-    )))
+    let watched = if spawned.watched {
+        format!("its parent watches it from version {}", spawned.sequence)
+    } else {
+        "nobody watches it: a parent with a bare key cannot".to_owned()
+    };
+    let page = Page::of(format_args!("{}\n", spawned.session_key));
+    page.with(Note::Info(format!("{what}; {watched}")))
 }

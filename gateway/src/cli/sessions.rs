@@ -11,6 +11,7 @@ use tidings_protocol::{Catalog, SessionKey, ThreadId};
 
 use super::args::host_parser;
 use super::client::answer;
+use super::compacting::{self, CompactArgs};
 use super::history::HistoryArgs;
 use super::sending::{SendArgs, SpawnArgs};
 use super::session_pages::{
@@ -41,6 +42,8 @@ pub(super) enum SessionsCommand {
     /// Begins a session's conversation anew; the watches that it holds end
     #[command(after_help = "Example:\n  tidings sessions reset agent:main:main")]
     Reset(SessionArgs),
+    /// Has a session's history compacted into a summary
+    Compact(CompactArgs),
     /// Removes a session with its log, link, messages and watches
     #[command(after_help = "Example:\n  tidings sessions delete agent:main:main")]
     Delete(SessionArgs),
@@ -175,6 +178,7 @@ pub(super) async fn run(
         SessionsCommand::Send(args) => sending::send(args, context).await,
         SessionsCommand::Spawn(args) => sending::spawn(args, context).await,
         SessionsCommand::Reset(args) => endings::reset(args, context).await,
+        SessionsCommand::Compact(args) => compacting::run(args, context).await,
         SessionsCommand::Delete(args) => endings::delete(args, context).await,
         SessionsCommand::Import(args) => sessions_import::run(args, context).await,
         SessionsCommand::Runs(args) => session_runs::run(args, context).await,

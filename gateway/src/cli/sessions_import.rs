@@ -26,9 +26,10 @@ pub(super) async fn run(args: ImportArgs, context: &mut Context<'_>) -> Result<(
     let state_dir = context.common.state_dir()?;
     let source =
         std::fs::canonicalize(&args.source).map_err(|error| file_error(&args.source, &error))?;
-    if !names::agents_dir(&source).is_dir() {
+    let agents = std::fs::symlink_metadata(names::agents_dir(&source));
+    if !agents.is_ok_and(|found| found.is_dir()) {
         let message = format!("there is no directory agents in {}", source.display());
-        let hint = "name the state directory itself, such as ~/.openclaw";
+        let hint = "name the state directory itself, such as ~/.openclaw; a link is not followed";
         return Err(ApiError::new(ErrorType::InvalidData, message)
             .with_hint(hint)
             .into());

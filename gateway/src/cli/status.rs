@@ -41,13 +41,14 @@ fn page(status: &Status) -> Page {
 fn head(status: &Status) -> String {
     let gateway = &status.gateway;
     let counts = &status.counts;
+    let model = gateway.model.as_ref();
     format!(
         "gateway   {}, process {}, since {} UTC\n\
          listens   {}\n\
          http      {}\n\
          state     {}\n\
          database  {}\n\
-         shows     a certificate until {} UTC; its authority until {} UTC\n\
+         {}shows     a certificate until {} UTC; its authority until {} UTC\n\
          counts    sessions {}, signals {} (head {}), watches {}, notices {}, links {}\n",
         gateway.version,
         gateway.pid,
@@ -56,6 +57,9 @@ fn head(status: &Status) -> String {
         gateway.http.as_deref().unwrap_or("off"),
         gateway.state_dir,
         gateway.database,
+        model
+            .map(|model| format!("model     {model}\n"))
+            .unwrap_or_default(),
         utc(gateway.server_certificate_not_after),
         utc(gateway.authority_not_after),
         counts.sessions,

@@ -1,28 +1,35 @@
 //! Layer over layer: defaults, `/etc/tidings/config.toml`, the state directory's
 //! `config.toml`, `--config`, then `TIDINGS__SECTION__KEY` of the environment.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use tidings_node::cli::nearest;
 use tidings_node::private_files::{self, FileError};
-use tidings_protocol::SessionKey;
 use tidings_protocol::session_api::{ApiError, ErrorType};
 use toml::{Table, Value};
 
 use super::legacy;
 use super::schema::Config;
-use super::values::Switch;
-use crate::state::AgentId;
 
 /// A configuration file larger than this is none.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
-const NO_KEY: &str = "a certificate without its key: http.tlsKey";
-const NO_CERTIFICATE: &str = "a key without its certificate: http.tlsCert";
 /// The beginning of every environment variable that sets a value.
 const ENVIRONMENT_PREFIX: &str = "TIDINGS__";
+
+/// Keys that are not listed where nobody sets them: a variable may set them all the same.
+const KEYS_WITHOUT_DEFAULT: [&str; 6] = [
+    "agents.defaults.compaction.beforeCommand",
+    "agents.defaults.compaction.memoryFlush.model",
+    "agents.defaults.compaction.memoryFlush.prompt",
+    "agents.defaults.compaction.memoryFlush.systemPrompt",
+    "agents.defaults.compaction.provider",
+    "agents.defaults.model",
+];
+/// The keys of a model.
+const MODEL_KEYS: [&str; 5] = ["apiKeyEnv", "baseUrl", "contextWindow", "kind", "model"];
 
 /// Where the layers come from.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -167,7 +174,14 @@ impl Merged {
     fn add_variable(&mut self, name: &str, path: &str, text: &str) -> Result<(), ConfigError> {
         let origin = Origin::Environment(name.to_owned());
         let wanted = path.replace("__", ".");
-        let known: Vec<&str> = self.values.keys().map(String::as_str).collect();
+        let of_models = self.models();
+        let known: Vec<&str> = self
+            .values
+            .keys()
+            .chain(&of_models)
+            .map(String::as_str)
+            .chain(KEYS_WITHOUT_DEFAULT)
+            .collect();
         let Some(key) = known.iter().find(|key| key.eq_ignore_ascii_case(&wanted)) else {
             return Err(ConfigError::Invalid {
                 origin,
@@ -188,11 +202,25 @@ impl Merged {
         Ok(())
     }
 
+    /// The keys of the models that a file names.
+    fn models(&self) -> Vec<String> {
+        let named = self.values.keys().filter_map(|key| {
+            let (section, _) = key.rsplit_once('.')?;
+            section.starts_with("models.").then_some(section)
+        });
+        let named: BTreeSet<&str> = named.collect();
+        let keys = |section: &&str| MODEL_KEYS.map(|key| format!("{section}.{key}"));
+        named.iter().flat_map(keys).collect()
+    }
+
     fn finish(mut self) -> Result<Configuration, ConfigError> {
         legacy::give_effect(&mut self.values);
+        // Defaults are the schema's: so it sees what somebody said, and what nobody did.
         let mut table = Table::new();
-        for (key, (value, _)) in &self.values {
-            insert(&mut table, key, value.clone());
+        for (key, (value, origin)) in &self.values {
+            if *origin != Origin::Default {
+                insert(&mut table, key, value.clone());
+            }
         }
         let config = Config::deserialize(table)
             .map_err(|error| invalid(&Origin::Default, error.message().to_owned()))?;
@@ -206,64 +234,6 @@ impl Merged {
     }
 }
 
-impl Configuration {
-    /// What the types alone cannot say.
-    fn check(&self) -> Result<(), ConfigError> {
-        let Config {
-            agents, session, ..
-        } = &self.config;
-        AgentId::parse(&agents.default).map_err(|error| self.wrong("agents.default", &error))?;
-        let main_key = format!("agent:{}:{}", agents.default, session.main_key);
-        SessionKey::parse(&main_key).map_err(|error| self.wrong("session.mainKey", &error))?;
-        let upkeep = &session.maintenance;
-        let nothing_left = [
-            ("session.maintenance.maxEntries", upkeep.max_entries == 0),
-            (
-                "session.maintenance.pruneAfter",
-                upkeep.prune_after.0.is_zero(),
-            ),
-        ];
-        if let Some((key, _)) = nothing_left.iter().find(|(_, is_zero)| *is_zero) {
-            return Err(self.wrong(key, &"0 would leave nothing"));
-        }
-        self.check_doors()
-    }
-
-    /// What stands in a configuration means the same wherever the gateway is started.
-    fn check_doors(&self) -> Result<(), ConfigError> {
-        let Config { http, wake, .. } = &self.config;
-        for (key, path) in [
-            ("http.tlsCert", &http.tls_cert),
-            ("http.tlsKey", &http.tls_key),
-            ("wake.command", &wake.command),
-        ] {
-            if let Switch::On(path) = path
-                && !path.is_absolute()
-            {
-                return Err(self.wrong(key, &"this path is not absolute"));
-            }
-        }
-        let is_name = |host: &String| {
-            let known = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-');
-            !host.is_empty() && host.chars().all(known)
-        };
-        if !http.hosts.iter().all(is_name) {
-            return Err(self.wrong("http.hosts", &"a host is a name without port or path"));
-        }
-        match (&http.tls_cert, &http.tls_key) {
-            (Switch::On(_), Switch::Off) => Err(self.wrong("http.tlsCert", &NO_KEY)),
-            (Switch::Off, Switch::On(_)) => Err(self.wrong("http.tlsKey", &NO_CERTIFICATE)),
-            _ => Ok(()),
-        }
-    }
-
-    fn wrong(&self, key: &str, message: &dyn fmt::Display) -> ConfigError {
-        let setting = self.settings.iter().find(|setting| setting.key == key);
-        let origin = setting.map_or(Origin::Default, |setting| setting.origin.clone());
-        invalid(&origin, format!("{key}: {message}"))
-    }
-}
-
 fn invalid(origin: &Origin, message: String) -> ConfigError {
     ConfigError::Invalid {
         origin: origin.clone(),
@@ -272,13 +242,32 @@ fn invalid(origin: &Origin, message: String) -> ConfigError {
     }
 }
 
-/// The nearest of the names that an unknown field's error lists.
+/// The nearest of the names that an unknown field's error lists; else where that name is one.
 fn meant(message: &str) -> Option<String> {
     let (_, rest) = message.split_once("unknown field `")?;
     let mut quoted = rest.split('`');
     let given = quoted.next()?;
     let names: Vec<&str> = quoted.skip(1).step_by(2).collect();
-    nearest::nearest(given, &names).map(|name| format!("did you mean {name}?"))
+    let nearest = nearest::nearest(given, &names).map(str::to_owned);
+    let name = nearest.or_else(|| elsewhere(given))?;
+    Some(format!("did you mean {name}?"))
+}
+
+/// The one key of the schema whose last name, or whose section's, is this.
+fn elsewhere(name: &str) -> Option<String> {
+    let defaults = Merged::defaults();
+    let keys = defaults.values.keys().filter_map(|key| {
+        let mut upto = 0;
+        key.split('.').find_map(|part| {
+            upto += part.len() + 1;
+            (part == name).then(|| &key[..upto - 1])
+        })
+    });
+    let keys: BTreeSet<&str> = keys.collect();
+    match keys.len() {
+        1 => keys.first().map(|key| (*key).to_owned()),
+        _ => None,
+    }
 }
 
 /// The error's message with the line it is about.

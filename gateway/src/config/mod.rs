@@ -1,5 +1,6 @@
 //! Configuration: one schema, layer over layer, and where each value came from.
 
+mod check;
 mod layers;
 mod legacy;
 mod schema;
@@ -8,8 +9,10 @@ mod values;
 pub use layers::{ConfigError, Configuration, Layers, Origin, Setting, alone};
 pub use legacy::{LEGACY_KEYS, legacy_keys, without_legacy};
 pub use schema::{
-    ArchiveRetention, Config, Cron, DmScope, HighWater, Http, Maintenance, MaintenanceMode, Reset,
-    ResetMode, ResetOverride, ResetType, RunLog, Session, SessionScope, Visibility, Wake,
-    WriteLock,
+    AgentDefaults, AgentSettings, Agents, ArchiveRetention, Compaction, CompactionMode, Config,
+    Cron, DmScope, HighWater, Http, KeepRecent, Maintenance, MaintenanceMode, MemoryFlush,
+    MidTurnPrecheck, Model, ModelKind, ModelSection, ProviderKind, ProviderSection, QualityGuard,
+    Reset, ResetMode, ResetOverride, ResetType, RunLog, Session, SessionScope, Visibility, Wake,
+    WorkspaceAccess, WriteLock,
 };
 pub use values::{Age, Hour, Ignored, Size, Switch};

@@ -46,6 +46,7 @@ impl Service {
             session: self.address(named(compaction.session_key)?, compaction.agent.as_deref())?,
             automatic: compaction.trigger == CompactionTrigger::Automatic,
             dedupe_key: compaction.dedupe_key,
+            left: None,
         };
         Ok(self.nodes.state.record_compaction(compaction).await?)
     }

@@ -12,6 +12,7 @@ mod inputs;
 mod nodes;
 mod origin;
 mod pairing;
+mod running;
 mod scope;
 mod sending;
 mod service;

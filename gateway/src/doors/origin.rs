@@ -24,6 +24,8 @@ pub(super) enum Origin {
         /// each other.
         caller: Option<Caller>,
     },
+    /// A session whose turns the gateway itself runs.
+    Session(SessionAddress),
 }
 
 impl Origin {
@@ -55,6 +57,13 @@ impl Service {
             Origin::Operator => return Ok(request),
             Origin::Token(scope) if *scope >= request.scope() => return Ok(request),
             Origin::Token(scope) => return Err(beyond_scope(*scope, request.scope())),
+            Origin::Session(session) => {
+                if request.privilege() == Privilege::Operator {
+                    return Err(for_the_operator());
+                }
+                self.check_reach(origin, &request).await?;
+                return speaking_as(session, request);
+            }
             Origin::Program { host, caller } => (host, caller),
         };
         if request.privilege() == Privilege::Operator {
@@ -108,8 +117,10 @@ impl Service {
         &self,
         origin: &Origin,
     ) -> Result<Vec<SessionAddress>, ApiError> {
-        let Origin::Program { host, caller } = origin else {
-            return Ok(Vec::new());
+        let (host, caller) = match origin {
+            Origin::Operator | Origin::Token(_) => return Ok(Vec::new()),
+            Origin::Session(session) => return Ok(vec![session.clone()]),
+            Origin::Program { host, caller } => (host, caller),
         };
         let caller = caller.as_ref().ok_or_else(nobody_calls)?;
         let thread = (caller.catalog, caller.thread_id.clone());
@@ -156,6 +167,20 @@ impl Service {
                 .with_hint("tidings nodes list shows the nodes")
             })
     }
+}
+
+/// The request of a session that the gateway runs.
+fn speaking_as(session: &SessionAddress, mut request: Request) -> Result<Request, ApiError> {
+    match request.speaker() {
+        Speaker::Needed(Some(_)) | Speaker::Welcome(Some(_)) | Speaker::OperatorOnly(Some(_)) => {
+            return Err(names_a_session());
+        }
+        Speaker::Nobody | Speaker::OperatorOnly(None) => {}
+        Speaker::Needed(speaker) | Speaker::Welcome(speaker) => {
+            *speaker = Some(session.key().clone());
+        }
+    }
+    Ok(request)
 }
 
 /// The session that speaks, where the request or its caller named one.

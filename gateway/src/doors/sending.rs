@@ -1,13 +1,13 @@
 //! Requests by which one session gives another a message, a task or a result.
 
 use tidings_protocol::session_api::{
-    ApiError, RunEnded, RunFinished, Sent, SessionsSend, SessionsSpawn, Spawned,
+    ApiError, ChildRuntime, RunEnded, RunFinished, Sent, SessionsSend, SessionsSpawn, Spawned,
 };
 
 use super::Service;
 use super::origin::named;
 use super::store::Coming;
-use crate::state::{FinishedRun, NewChild, NewMessage, Watching};
+use crate::state::{FinishedRun, NewChild, NewMessage, RunBy, Watching};
 
 impl Service {
     pub(super) async fn sessions_send(&self, send: SessionsSend) -> Result<Sent, ApiError> {
@@ -42,12 +42,12 @@ impl Service {
             Some(watched) => (Some(watched.watched), watched.reason),
             None => (send.watch, None),
         };
+        let ran = self.run_now(&target).await;
         Ok(Sent {
             session_key: target.key().clone(),
             message_id: dispatched.message,
-            // No session has a runner here: each message waits for a turn.
-            queued: true,
-            ran: false,
+            queued: !ran,
+            ran,
             watched,
             reason,
         })
@@ -59,21 +59,28 @@ impl Service {
             Some(name) => self.agent(Some(&name))?,
             None => parent.agent().clone(),
         };
+        let run_by = match spawn.runtime {
+            ChildRuntime::Subagent if self.runs_turns() => RunBy::Gateway,
+            ChildRuntime::Subagent | ChildRuntime::Acp => RunBy::Anybody,
+        };
         let child = NewChild {
             parent,
             agent,
             runtime: spawn.runtime,
             label: spawn.label,
             task: spawn.task.0,
+            run_by,
         };
         let spawned = self.nodes.state.spawn(child).await?;
+        let ran = run_by == RunBy::Gateway && self.run_child(&spawned.session);
         Ok(Spawned {
             session_key: spawned.session.key().clone(),
             session_id: spawned.session_id,
             message_id: spawned.message,
             sequence: spawned.sequence,
-            queued: true,
-            ran: false,
+            watched: spawned.watched,
+            queued: !ran,
+            ran,
         })
     }
 
@@ -85,6 +92,13 @@ impl Service {
             run_id: run.run_id,
             caller: run.caller,
         };
-        Ok(self.nodes.state.finish_run(run).await?)
+        let agent = run.session.agent().to_string();
+        let ended = self.nodes.state.finish_run(run).await?;
+        if let Some(parent) = &ended.parent {
+            // A bare parent is of the child's agent.
+            let parent = self.address(parent.clone(), Some(&agent))?;
+            self.run_now(&parent).await;
+        }
+        Ok(ended)
     }
 }

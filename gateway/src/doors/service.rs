@@ -15,6 +15,7 @@ use crate::config::Config;
 use crate::nodes::{NodeContext, SessionInterface};
 use crate::sessions::transcript::cache::Indexes;
 use crate::state::{AgentId, AgentIdError, SessionAddress, SessionMark};
+use crate::turns::runner::Jobs;
 use crate::wake_command::CommandFigures;
 
 /// What the gateway says about its own process.
@@ -39,6 +40,8 @@ pub struct GatewayInfo {
 pub struct Service {
     pub(super) nodes: Arc<NodeContext>,
     pub(super) info: Arc<GatewayInfo>,
+    // Takes turns to run; none where nobody runs any.
+    pub(super) jobs: Option<Jobs>,
     // Of transcripts whose older pages are read.
     pub(super) indexes: Indexes,
 }
@@ -50,6 +53,7 @@ impl Service {
         Self {
             nodes,
             info: Arc::new(info),
+            jobs: None,
             indexes: Indexes::default(),
         }
     }
@@ -151,6 +155,8 @@ impl Service {
             Request::NodeStatus {}
             | Request::NodesListen {}
             | Request::SignalsFollow(_)
+            | Request::Chat(_)
+            | Request::SessionCompact(_)
             | Request::WakesFollow {} => {
                 return Err(ApiError::new(
                     ErrorType::Unsupported,
@@ -215,10 +221,15 @@ impl Service {
         match self.authorise(origin, request).await? {
             Request::SignalsFollow(query) => self.signals_follow(query, replies).await,
             Request::NodesListen {} => self.nodes_listen(replies).await,
+            Request::Chat(chat) => self.chat(chat, replies).await,
+            Request::SessionCompact(compact) => {
+                let _ = replies.send(self.session_compact(compact).await?).await;
+                Ok(())
+            }
             Request::WakesFollow {} => {
                 let watchers = match origin {
                     Origin::Operator | Origin::Token(_) => None,
-                    program @ Origin::Program { .. } => Some(self.sessions_of(program).await?),
+                    other => Some(self.sessions_of(other).await?),
                 };
                 self.wakes_follow(watchers.as_deref(), replies).await
             }

@@ -32,6 +32,7 @@ impl Service {
                 started_at: self.info.started_at,
                 database: database.to_owned(),
                 warnings,
+                model: self.model_name(),
                 server_certificate_not_after: until(CertificateKind::Server),
                 authority_not_after: until(CertificateKind::Authority),
             },

@@ -66,6 +66,9 @@ pub(super) async fn admit(
                 "a copied state directory is two nodes with one key: join the copy anew",
             )
         })?;
+    // Whoever was revoked between the look above and the place has not been told to go.
+    let node = known(context.state.node(node_id).await)?;
+    refuse_revoked(context, &certificate).await?;
     Ok((node, place, version))
 }
 

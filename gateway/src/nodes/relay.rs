@@ -51,7 +51,7 @@ pub(super) async fn serve_relay(
 }
 
 async fn write(send: &mut SendStream, reply: Reply) -> Result<(), StreamError> {
-    for frame in reply.into_frames()? {
+    for frame in reply.into_answer()? {
         match timeout(REQUEST_DEADLINE, framed::write_encoded(send, &frame)).await {
             // Whoever reads no more, or too slowly, ends this stream and not the connection.
             Err(_) | Ok(Err(StreamError::Io(_))) => {

@@ -38,6 +38,8 @@ pub enum Kind {
 }
 
 const TOPIC: &str = "-topic-";
+/// Stands in the name of the transcript in which a compacted conversation goes on.
+pub const COMPACTED: &str = ".compacted-";
 
 /// What the file of this name is.
 #[must_use]
@@ -83,6 +85,7 @@ fn draft(name: &str) -> Option<Artefact<'_>> {
 }
 
 fn of(kind: Kind, id: &str) -> Artefact<'_> {
+    let id = id.split_once(COMPACTED).map_or(id, |(id, _)| id);
     let id = id.split_once(TOPIC).map_or(id, |(id, _)| id);
     if id.is_empty() {
         Artefact::Foreign
@@ -141,6 +144,15 @@ mod tests {
             ("s1.jsonl", Artefact::Of(Transcript, "s1")),
             ("s1-topic-77.jsonl", Artefact::Of(Transcript, "s1")),
             ("s1.trajectory.jsonl", Artefact::Of(Trajectory, "s1")),
+            ("s1.compacted-0a.jsonl", Artefact::Of(Transcript, "s1")),
+            (
+                "s1-topic-7.compacted-0a.jsonl",
+                Artefact::Of(Transcript, "s1"),
+            ),
+            (
+                "s1.compacted-0a.jsonl.reset.2026-12-01T04-00-00.000Z",
+                Artefact::Of(ResetArchive, "s1"),
+            ),
             (
                 "s1-topic-7.trajectory.jsonl",
                 Artefact::Of(Trajectory, "s1"),

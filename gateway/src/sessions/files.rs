@@ -1,8 +1,9 @@
 //! Every file operation of the session store, in one place: so a test can count them and end
 //! the process at each.
 
+use std::ffi::OsString;
 use std::fmt;
-use std::fs::{self, DirEntry, File, Metadata, OpenOptions};
+use std::fs::{self, DirEntry, File, FileType, Metadata, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
@@ -153,6 +154,28 @@ impl Files {
         }
         names.sort();
         Ok(names)
+    }
+
+    /// Everything that stands in a directory, by name; nothing where there is no such directory.
+    /// Links are not followed.
+    pub fn names(&self, dir: &Path) -> Result<Vec<(OsString, FileType)>, FileError> {
+        let failed = || FileError::at("list", dir);
+        let Some(entries) = found(fs::read_dir(dir)).map_err(failed())? else {
+            return Ok(Vec::new());
+        };
+        let mut names = Vec::new();
+        for entry in entries {
+            let entry = entry.map_err(failed())?;
+            names.push((entry.file_name(), entry.file_type().map_err(failed())?));
+        }
+        names.sort_by(|a, b| a.0.cmp(&b.0));
+        Ok(names)
+    }
+
+    /// What stands at a place, a link not followed; `None` where nothing does.
+    pub fn kind(&self, path: &Path) -> Result<Option<FileType>, FileError> {
+        let metadata = found(fs::symlink_metadata(path)).map_err(FileError::at("look at", path))?;
+        Ok(metadata.map(|metadata| metadata.file_type()))
     }
 
     /// Writes a file that only its owner may read, and makes its content durable. What

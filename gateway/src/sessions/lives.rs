@@ -125,7 +125,11 @@ impl Stores {
         Ok(end_of(times, self.clock.now(), policy, &offset))
     }
 
-    async fn entry(&self, session: &SessionAddress) -> Result<Option<Entry>, StateError> {
+    /// A session's entry; `None` where it has none.
+    pub(crate) async fn entry(
+        &self,
+        session: &SessionAddress,
+    ) -> Result<Option<Entry>, StateError> {
         let found = match self.state.session_entry(session.clone()).await {
             Err(StateError::UnknownSession(_)) => return Ok(None),
             found => found?,
@@ -136,7 +140,12 @@ impl Stores {
             .map_err(|error| StateError::Invalid(error.to_string()))
     }
 
-    fn transcript_path(&self, session: &SessionAddress, entry: &Entry) -> Option<PathBuf> {
+    /// Where the transcript of an entry is; `None` where it names a file elsewhere.
+    pub(crate) fn transcript_path(
+        &self,
+        session: &SessionAddress,
+        entry: &Entry,
+    ) -> Option<PathBuf> {
         let dir = names::sessions_dir(&self.state_dir, session.agent());
         transcript_name(&dir, Named::by(session.key(), entry)).map(|name| dir.join(name))
     }

@@ -266,7 +266,7 @@ impl Stores {
     }
 
     /// Runs file operations where they may block.
-    pub(super) async fn blocking<T: Send + 'static>(
+    pub(crate) async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Files) -> Result<T, FileError> + Send + 'static,
     ) -> Result<T, FileError> {

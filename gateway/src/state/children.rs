@@ -14,9 +14,11 @@ use super::engine::{OpResult, Priority, Tx};
 use super::error::StateError;
 use super::messages::{check_room, check_text, enqueue, existing};
 use super::random;
+use super::runner::mark_run;
 use super::sessions::ensure_entry;
 use super::signals::{NewSignal, Prepared, Recording, check_id, record, repeat_of};
 use super::sql::parsed;
+use crate::awareness::recording::seeded_parent;
 use crate::awareness::run::{run_dedupe_key, run_message};
 
 /// A child to spawn.
@@ -32,6 +34,18 @@ pub struct NewChild {
     pub label: Option<String>,
     /// Its first message.
     pub task: String,
+    /// Whether the gateway runs it from the start.
+    pub run_by: RunBy,
+}
+
+/// Whose turns a child's are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum RunBy {
+    /// Whoever takes them.
+    #[default]
+    Anybody,
+    /// The gateway's.
+    Gateway,
 }
 
 /// A child that was spawned.
@@ -45,6 +59,8 @@ pub struct SpawnedChild {
     pub message: u64,
     /// The `child_spawned` signal.
     pub sequence: u64,
+    /// True when the parent watches it.
+    pub watched: bool,
 }
 
 /// A run that has ended, of a child or of a cron job.
@@ -86,6 +102,7 @@ struct ReadyChild {
     child: SessionAddress,
     label: Option<Summary>,
     task: String,
+    run_by: RunBy,
     signal: Prepared,
     parent_id: String,
     child_id: String,
@@ -115,6 +132,7 @@ impl State {
             child: address,
             label: child.label.as_deref().and_then(Summary::from_text),
             task: child.task,
+            run_by: child.run_by,
             signal: Prepared::new(signal)?,
             parent_id: random::session_id()?,
             child_id: random::session_id()?,
@@ -153,12 +171,18 @@ fn spawn(tx: &mut Tx<'_>, ready: &ReadyChild) -> OpResult<SpawnedChild> {
         let reason = format!("{} was spawned before", ready.child);
         return Err(StateError::Invalid(reason).into());
     };
-    let message = enqueue(tx, number, Some(ready.parent.key()), &ready.task)?;
+    if ready.run_by == RunBy::Gateway {
+        mark_run(tx, &ready.child)?;
+    }
+    let parent = ready.parent.key();
+    let message = enqueue(tx, number, Some(parent), &ready.task)?;
+    let actor = Actor::Agent(parent.clone());
     Ok(SpawnedChild {
         session: ready.child.clone(),
         session_id: ready.child_id.clone(),
         message,
         sequence,
+        watched: seeded_parent(ready.child.key(), Some(parent), &actor).is_some(),
     })
 }
 

@@ -146,6 +146,7 @@ fn run(tx: &mut Tx<'_>, ready: &Ready, step: HookStep) -> OpResult<Option<TurnBe
         speaker, sessions, ..
     } = &ready.hooked;
     match step {
+        HookStep::Show => show_lease(tx, ready)?,
         HookStep::Confirm => confirm_leases(tx, ready)?,
         HookStep::Release => release_leases(tx, ready)?,
         HookStep::Mark => mark_turn(tx, speaker, &ready.fresh_id)?,
@@ -183,29 +184,61 @@ fn run(tx: &mut Tx<'_>, ready: &Ready, step: HookStep) -> OpResult<Option<TurnBe
     Ok(None)
 }
 
+/// A lease that hooks took and that was not given back.
+struct HookLease {
+    id: i64,
+    token: TurnToken,
+    /// Its hook has handed the program what it is over.
+    shown: bool,
+}
+
 /// The leases that hooks of these sessions took and that were not given back: those of this
 /// prompt, where both sides name one.
-fn hook_leases(tx: &mut Tx<'_>, ready: &Ready, prompt: &str) -> OpResult<Vec<i64>> {
+fn hook_leases(tx: &mut Tx<'_>, ready: &Ready, prompt: &str) -> OpResult<Vec<HookLease>> {
     let mut leases = Vec::new();
     for session in &ready.hooked.sessions {
         let Some(number) = tx.find_session(session)? else {
             continue;
         };
         leases.extend(tx.rows(
-            "SELECT id FROM leases
+            "SELECT id, token, hook_shown FROM leases
              WHERE session = ?1 AND hook_prompt IS NOT NULL
                AND (closed_at IS NULL OR closed_at >= expires_at)
                AND (?2 = '' OR hook_prompt IN ('', ?2))",
             (number, prompt),
-            |row| row.get::<_, i64>(0),
+            |row| {
+                Ok(HookLease {
+                    id: row.get(0)?,
+                    token: TurnToken(row.get(1)?),
+                    shown: row.get(2)?,
+                })
+            },
         )?);
     }
     Ok(leases)
 }
 
+/// Notes that the program has been handed what a lease is over.
+fn show_lease(tx: &mut Tx<'_>, ready: &Ready) -> OpResult<()> {
+    let token = ready.hooked.event.lease.as_deref();
+    let Some(token) = token.and_then(TurnToken::parse) else {
+        return Ok(());
+    };
+    for lease in hook_leases(tx, ready, "")? {
+        if lease.token == token {
+            tx.execute("UPDATE leases SET hook_shown = 1 WHERE id = ?1", [lease.id])?;
+        }
+    }
+    Ok(())
+}
+
+/// Confirms what was handed over. What no hook has said to have shown may have come too late
+/// for the program, or not at all: it is told again.
 fn confirm_leases(tx: &mut Tx<'_>, ready: &Ready) -> OpResult<()> {
     for lease in hook_leases(tx, ready, &ready.prompt)? {
-        confirm_lease(tx, lease)?;
+        if lease.shown {
+            confirm_lease(tx, lease.id)?;
+        }
     }
     Ok(())
 }
@@ -216,9 +249,9 @@ fn release_leases(tx: &mut Tx<'_>, ready: &Ready) -> OpResult<()> {
     let takes_again = ready.hooked.steps.contains(&HookStep::Begin);
     for lease in hook_leases(tx, ready, "")? {
         if takes_again {
-            end_lease(tx, lease)?;
+            end_lease(tx, lease.id)?;
         } else {
-            close_lease(tx, lease)?;
+            close_lease(tx, lease.id)?;
         }
     }
     Ok(())

@@ -38,6 +38,17 @@ pub struct Compaction {
     pub automatic: bool,
     /// Records once per session under this key.
     pub dedupe_key: Option<String>,
+    /// What it left, where the gateway made it.
+    pub left: Option<Compacted>,
+}
+
+/// What a compaction left of a conversation whose transcript is here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Compacted {
+    /// How many tokens the context has now, by estimate.
+    pub context_tokens: u64,
+    /// The file in which the conversation goes on, where that is another.
+    pub session_file: Option<String>,
 }
 
 impl State {
@@ -70,7 +81,7 @@ impl State {
             .await
     }
 
-    /// Records a compaction.
+    /// Records a compaction, and in the same transaction what it left.
     pub async fn record_compaction(&self, compaction: Compaction) -> Result<Recorded, StateError> {
         let fresh_id = random::session_id()?;
         let session = compaction.session;
@@ -81,7 +92,11 @@ impl State {
         self.write(Priority::Interactive, move |tx| {
             ensure_entry(tx, &session, &fresh_id)?;
             let counted = compaction.automatic.then_some(&session);
-            Ok(compacted(tx, &signal, counted)?.into())
+            let recording = compacted(tx, &signal, counted)?;
+            if let (Some(left), Recording::New(_)) = (&compaction.left, recording) {
+                write_left(tx, &session, left)?;
+            }
+            Ok(recording.into())
         })
         .await
     }
@@ -169,6 +184,21 @@ fn touched(tx: &mut Tx<'_>, session: &SessionAddress, number: i64) -> OpResult<(
     tx.execute(
         "UPDATE entries SET updated_at = ?2 WHERE session = ?1",
         (number, tx.now()),
+    )?;
+    entries_changed(tx, session);
+    Ok(())
+}
+
+/// What a compaction left. Notes that were written before it belong to a cycle that is over.
+fn write_left(tx: &mut Tx<'_>, session: &SessionAddress, left: &Compacted) -> OpResult<()> {
+    let number = tx.session(session)?;
+    let tokens = i64::try_from(left.context_tokens).unwrap_or(i64::MAX);
+    tx.execute(
+        "UPDATE entries
+         SET context_tokens = ?2, session_file = coalesce(?3, session_file),
+             memory_flush_compaction_count = NULL, updated_at = ?4
+         WHERE session = ?1",
+        (number, tokens, &left.session_file, tx.now()),
     )?;
     entries_changed(tx, session);
     Ok(())

@@ -188,6 +188,7 @@ fn renew_session_id(tx: &mut Tx<'_>, session: &SessionAddress, fresh_id: &str) -
     conversation_ends(tx, session, number, Fate::Reset)?;
     let renewed = tx.execute(
         "UPDATE entries SET session_id = ?2, session_file = NULL, session_started_at = ?3,
+                            context_tokens = NULL, memory_flush_compaction_count = NULL,
                             updated_at = ?3
          WHERE session = ?1",
         (number, fresh_id, tx.now()),
@@ -222,6 +223,7 @@ pub(crate) fn delete(tx: &mut Tx<'_>, session: &SessionAddress) -> OpResult<bool
         "DELETE FROM messages WHERE target = ?1",
         "DELETE FROM cursors WHERE target = ?1",
         "DELETE FROM running_turns WHERE session = ?1",
+        "DELETE FROM run_sessions WHERE session = ?1",
         "DELETE FROM kept_conversations WHERE session = ?1",
         "DELETE FROM leases WHERE session = ?1",
     ] {

@@ -15,6 +15,7 @@
 //! | `sessions`, `entry`, `lifecycle`, `agents` | entries, and what ends a session or an agent |
 //! | `ended` | transcripts and agents whose files are to be put away |
 //! | `cron` | runs of cron jobs |
+//! | `runner` | sessions that the gateway itself runs |
 //! | `maintenance` | what the upkeep of the store knows, and removes |
 //! | `projections` | what `sessions.json` showed last, and what somebody made of it |
 //! | `adoptions`, `links`, `reports` | upstream links, and what nodes report on them |
@@ -62,6 +63,7 @@ mod random;
 mod reports;
 mod retention;
 mod room;
+mod runner;
 mod sessions;
 mod signals;
 mod sql;
@@ -86,7 +88,7 @@ pub use adoptions::NewAdoption;
 pub use audit::AuditAction;
 pub use certificates::{CertificateRecord, NewCertificate};
 pub use changes::{StatusAnswer, StatusRead};
-pub use children::{FinishedRun, NewChild, SpawnedChild};
+pub use children::{FinishedRun, NewChild, RunBy, SpawnedChild};
 pub use cron::{Conversation, CronRunBegun, CronRunsPage, NewCronRun};
 pub use effect::{EFFECTS_KEPT, Effect, Health, Wake};
 pub use ended::{EndedTranscript, Fate};
@@ -98,7 +100,7 @@ pub use error::StateError;
 pub use figures::StateFigures;
 pub use goals::{GoalChange, MAX_GOAL_BYTES};
 pub use hooks::{HookStanding, Hooked};
-pub use inputs::{Compaction, NewInput};
+pub use inputs::{Compacted, Compaction, NewInput};
 pub use leases::LEASE_MS;
 pub use lifecycle::{ResetSession, RollOver};
 pub use links::{LinkRow, MAX_LINKS_PER_PAGE};
@@ -113,6 +115,7 @@ pub use projections::{
 };
 pub(crate) use random::{bytes as random_bytes, fresh_token};
 pub use retention::Retention;
+pub use runner::{RunSession, TurnCost};
 pub use sessions::{EnsuredSession, SessionMark, SessionsPage, Shelf, Transcript, VisibleSessions};
 pub use signals::{MAX_ID_BYTES, NewSignal, SignalsPage};
 pub use tokens::{NewToken, TokenRecord};

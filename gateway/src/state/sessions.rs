@@ -20,6 +20,9 @@ use super::sql::{number, parsed, parsed_opt};
 /// circle.
 const MAX_GENERATIONS: u32 = 32;
 
+/// The most of a label that a row of a list shows, in characters.
+const MAX_SHOWN_LABEL_CHARS: usize = 200;
+
 /// How many entries are added in one transaction: a few milliseconds of the writer.
 const ADDED_TOGETHER: usize = 100;
 
@@ -359,7 +362,8 @@ fn read_sessions(conn: &Connection, page: &SessionsPage) -> rusqlite::Result<Ses
         .prepare_cached(&format!(
             "SELECT session_key.session_key, session.agent_id, entry.session_id, entry.label,
                     entry.updated_at, entry.archived_at IS NOT NULL, entry.pinned_at IS NOT NULL,
-                    link.host, node.host_name, session.last_sequence
+                    link.host, node.host_name, session.last_sequence, entry.context_tokens,
+                    entry.compaction_count
              {MATCHING}
              ORDER BY (entry.pinned_at IS NULL), entry.updated_at DESC, entry.session
              LIMIT ?9 OFFSET ?10"
@@ -415,17 +419,28 @@ fn read_tree(conn: &Connection, roots: &[SessionKey]) -> rusqlite::Result<Vec<Se
     .collect()
 }
 
+/// A label as a row of a list shows it.
+fn shown_label(label: String) -> String {
+    if label.chars().nth(MAX_SHOWN_LABEL_CHARS).is_none() {
+        return label;
+    }
+    let kept = label.chars().take(MAX_SHOWN_LABEL_CHARS - 1);
+    kept.chain(['…']).collect()
+}
+
 fn session_row(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
     Ok(SessionRow {
         session_key: parsed(row, 0, SessionKey::parse)?,
         agent_id: row.get(1)?,
         session_id: row.get(2)?,
-        label: row.get(3)?,
+        label: row.get::<_, Option<String>>(3)?.map(shown_label),
         updated_at: row.get(4)?,
         archived: row.get(5)?,
         pinned: row.get(6)?,
         host: parsed_opt(row, 7, Host::parse)?,
         node: parsed_opt(row, 8, HostName::parse)?,
         state_version: Some(number(row, 9)?).filter(|version| *version > 0),
+        context_tokens: row.get(10)?,
+        compaction_count: row.get(11)?,
     })
 }

@@ -30,6 +30,7 @@ fn status(head: u64) -> Vec<u8> {
             started_at: 0,
             database: String::new(),
             warnings: vec![],
+            model: None,
             server_certificate_not_after: 0,
             authority_not_after: 0,
         },

@@ -4,6 +4,7 @@
 mod backup;
 mod catalog;
 mod cert;
+mod chat;
 mod cleanup;
 mod doctor;
 mod endings;

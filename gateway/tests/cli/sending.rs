@@ -151,6 +151,7 @@ fn a_text_that_cannot_be_read_is_named_by_its_file_alone() {
 #[test]
 fn spawn_prints_the_childs_key() {
     let fake = Fake::answering(Reply::SessionsSpawn(Spawned {
+        watched: true,
         session_key: key("agent:coder:acp:0a1b"),
         session_id: "9f8e".to_owned(),
         message_id: 8,
@@ -173,12 +174,31 @@ fn spawn_prints_the_childs_key() {
     assert_snapshot!(with(&fake, line), @r#"
     exit 0
     --- stdout
-    {"schemaVersion":1,"sessionKey":"agent:coder:acp:0a1b","sessionId":"9f8e","messageId":8,"sequence":12,"queued":true,"ran":false}
+    {"schemaVersion":1,"sessionKey":"agent:coder:acp:0a1b","sessionId":"9f8e","messageId":8,"sequence":12,"watched":true,"queued":true,"ran":false}
     --- stderr
     --- asked
     SessionStatus(StatusQuery { session_key: agent:main:main, agent: None, changes_since: None, reader: None })
     SessionsSpawn(SessionsSpawn { parent: Some(agent:main:main), agent: Some("coder"), runtime: Acp, label: Some("tests"), task: PrivateText(5 bytes) })
     "#);
+}
+
+#[test]
+fn spawn_says_so_where_nobody_watches_the_child() {
+    let fake = Fake::answering(Reply::SessionsSpawn(Spawned {
+        session_key: key("agent:main:subagent:0a1b"),
+        session_id: "9f8e".to_owned(),
+        message_id: 8,
+        sequence: 12,
+        watched: false,
+        queued: true,
+        ran: false,
+    }));
+    let said = with(&fake, "sessions spawn bad Test.");
+    assert!(
+        said.contains("; nobody watches it: a parent with a bare key cannot\n"),
+        "{said}"
+    );
+    assert!(!said.contains("its parent watches it"), "{said}");
 }
 
 #[test]

@@ -36,6 +36,7 @@ fn status(links: Vec<LinkStatus>) -> Reply {
             started_at: TIME - DAY,
             database: "ok".to_owned(),
             warnings: vec!["the clock went back by 2 h".to_owned()],
+            model: None,
             server_certificate_not_after: TIME + 90 * DAY,
             authority_not_after: TIME + 3_650 * DAY,
         },

@@ -206,6 +206,7 @@ fn with_nothing() -> Fake {
                 }],
             }),
             Request::SessionsSpawn(_) => Reply::SessionsSpawn(Spawned {
+                watched: true,
                 session_key: key("agent:main:subagent:0a1b"),
                 session_id: "9f8e".to_owned(),
                 message_id: 8,

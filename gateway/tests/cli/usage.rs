@@ -27,6 +27,7 @@ fn tidings_alone_prints_help() {
       catalog      The threads that agent programs wrote on all machines
       agents       Agents, and all that is theirs
       sessions     Sessions: threads taken into the gateway under a session key
+      chat         Talks to a session that the gateway runs against a model
       watch        Who is told of changes to which session
       notices      The lines that tell a watcher of a change
       signals      The durable log of what happened to sessions
@@ -62,7 +63,7 @@ fn tidings_alone_with_json_is_an_error_document() {
     assert_snapshot!(alone("--json"), @r#"
     exit 2
     --- stdout
-    {"schemaVersion":1,"ok":false,"error":{"type":"usage","message":"tidings needs a command","hint":"the commands are quickstart, gateway, config, logs, status, doctor, backup, nodes, cert, token, catalog, agents, sessions, watch, notices, signals, integrate, hook, mcp, completions, man; see tidings --help"}}
+    {"schemaVersion":1,"ok":false,"error":{"type":"usage","message":"tidings needs a command","hint":"the commands are quickstart, gateway, config, logs, status, doctor, backup, nodes, cert, token, catalog, agents, sessions, chat, watch, notices, signals, integrate, hook, mcp, completions, man; see tidings --help"}}
     --- stderr
     "#);
 }
@@ -84,7 +85,7 @@ fn an_unknown_verb_names_the_nearest_and_all_the_others() {
     --- stdout
     --- stderr
     error: there is no command 'stauts'
-    hint: did you mean 'status'? the commands are quickstart, gateway, config, logs, status, doctor, backup, nodes, cert, token, catalog, agents, sessions, watch, notices, signals, integrate, hook, mcp, completions, man; see tidings --help
+    hint: did you mean 'status'? the commands are quickstart, gateway, config, logs, status, doctor, backup, nodes, cert, token, catalog, agents, sessions, chat, watch, notices, signals, integrate, hook, mcp, completions, man; see tidings --help
     usage: tidings [OPTIONS] [COMMAND]
     ");
     assert_snapshot!(alone("sessions --state-dir nodes lisst"), @"
@@ -92,13 +93,13 @@ fn an_unknown_verb_names_the_nearest_and_all_the_others() {
     --- stdout
     --- stderr
     error: there is no command 'lisst'
-    hint: did you mean 'list'? the commands are adopt, list, show, status, history, send, spawn, reset, delete, archive, unarchive, pin, unpin, cleanup, import, runs; see tidings sessions --help
+    hint: did you mean 'list'? the commands are adopt, list, show, status, history, send, spawn, reset, compact, delete, archive, unarchive, pin, unpin, cleanup, import, runs; see tidings sessions --help
     usage: tidings sessions [OPTIONS] <COMMAND>
     ");
     assert_snapshot!(alone("sessions lisst --json"), @r#"
     exit 2
     --- stdout
-    {"schemaVersion":1,"ok":false,"error":{"type":"usage","message":"there is no command 'lisst'","hint":"did you mean 'list'? the commands are adopt, list, show, status, history, send, spawn, reset, delete, archive, unarchive, pin, unpin, cleanup, import, runs; see tidings sessions --help"}}
+    {"schemaVersion":1,"ok":false,"error":{"type":"usage","message":"there is no command 'lisst'","hint":"did you mean 'list'? the commands are adopt, list, show, status, history, send, spawn, reset, compact, delete, archive, unarchive, pin, unpin, cleanup, import, runs; see tidings sessions --help"}}
     --- stderr
     "#);
 }
@@ -233,6 +234,7 @@ fn help_of_a_command_ends_in_an_example() {
         "sessions unpin",
         "sessions cleanup",
         "sessions import",
+        "sessions compact",
         "watch add",
         "watch remove",
         "watch list",

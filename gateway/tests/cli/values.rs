@@ -85,6 +85,8 @@ pub(crate) fn session(text: &str) -> SessionRow {
         host: None,
         node: None,
         state_version: None,
+        context_tokens: None,
+        compaction_count: None,
     }
 }
 

@@ -94,11 +94,9 @@ fn carried(issued: &CertificateIssued, dir: &Path) -> NodeIdentity {
 
 async fn wait_for(agent: &Agent, is_meant: impl Fn(&ConnectionState) -> bool) {
     let mut state = agent.connection();
-    let waiting = state.wait_for(|(state, _)| is_meant(state));
-    timeout(PATIENCE, waiting)
-        .await
-        .expect("in time")
-        .expect("runs");
+    let waiting = timeout(PATIENCE, state.wait_for(|(state, _)| is_meant(state)));
+    let met = waiting.await.map(|met| drop(met.expect("runs")));
+    assert!(met.is_ok(), "not in time, but {:?}", state.borrow());
 }
 
 fn is_connected(state: &ConnectionState) -> bool {

@@ -59,8 +59,10 @@ async fn each_request_takes_a_token_of_its_scope_or_a_wider_one() {
     let elsewhere = [
         "signals_follow",
         "wakes_follow",
+        "chat",
         "hook_event",
         "nodes_listen",
+        "session_compact",
         "node_status",
     ];
     for name in elsewhere {

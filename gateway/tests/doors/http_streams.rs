@@ -120,6 +120,24 @@ async fn what_is_kept_no_more_is_told_as_a_gap_before_anything_else() {
     assert_eq!(sequences(&mut events, 3).await, [8, 9, 10], "no gap");
 }
 
+#[tokio::test]
+async fn a_position_after_the_end_of_the_log_is_refused_and_passes_no_signal_over() {
+    let served = Served::start();
+    let door = open(&served, HttpLimits::default()).await;
+    for _ in 0..3 {
+        record(&door.web, TARGET).await;
+    }
+    for beyond in [4, u64::MAX] {
+        let path = format!("{STREAM}?after={beyond}");
+        let refusal = door.web.get(&path).await.refusal();
+        let message = format!("the log ends at sequence 3; {beyond} is after that");
+        assert_eq!((refusal.0, refusal.2), (400, message));
+    }
+    let mut events = door.web.events(&format!("{STREAM}?after=3"), None).await;
+    record(&door.web, TARGET).await;
+    assert_eq!(sequences(&mut events, 1).await, [4]);
+}
+
 /// Records signals with the longest lines there are, many at once.
 async fn fill(state: &State, count: usize) {
     let agent = AgentId::parse("ops").expect("an agent");

@@ -2,15 +2,21 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
+use tidings_gateway::config::{Config, MaintenanceMode};
+use tidings_gateway::{Gateway, GatewayOptions};
 use tidings_node::cli::Connection;
+use tidings_node::clock::SystemClock;
 use tidings_protocol::session_api::{
     CronRunBegin, ErrorType, Request, RunEnd, RunFinished, SessionEntry, SessionsList,
 };
 use tokio::time::Instant;
 
-use crate::served::{PATIENCE, Served, ask, body, connect, gateway, refused, session, speaker};
+use crate::served::{
+    PATIENCE, Served, ask, body, connect, gateway, options, refused, session, speaker,
+};
 
 const KEY: &str = "agent:main:main";
 
@@ -72,6 +78,40 @@ async fn an_edit_by_hand_is_seen_while_the_gateway_runs_and_a_broken_file_is_set
         set_aside.is_some_and(|line| line.starts_with("warning: ")),
         "{said}"
     );
+    drop(door);
+    gateway.stop().await;
+}
+
+#[tokio::test]
+async fn an_entry_with_a_label_beyond_a_frame_is_listed_and_the_error_for_itself_names_the_limit() {
+    let scratch = tempfile::tempdir().expect("scratch directory");
+    let state_dir = scratch.path().join("state");
+    let path = store(&state_dir);
+    let gateway = gateway(&state_dir).await;
+    let mut door = connect(&state_dir).await;
+    ask(&mut door, Request::TurnBegin(speaker(KEY))).await;
+    let mut entries = until(&mut door, "a projection", |_| read(&path)).await;
+    entries[KEY]["label"] = json!("ü".repeat(270_000));
+    std::fs::write(&path, entries.to_string()).expect("written");
+
+    let began = Instant::now();
+    let error = loop {
+        if let Err(error) = door.ask(&Request::SessionShow(session(KEY))).await {
+            break error;
+        }
+        assert!(began.elapsed() < PATIENCE, "the edit");
+    };
+
+    assert_eq!(error.error_type, ErrorType::InvalidData);
+    assert!(
+        error.message.contains("over the limit of 262144"),
+        "{error}"
+    );
+    assert!(error.hint.is_some(), "{error}");
+    let list = Request::SessionsList(SessionsList::default());
+    let sessions = body!(ask(&mut door, list).await, SessionsList).sessions;
+    let label = format!("{}…", "ü".repeat(199));
+    assert_eq!(sessions[0].label, Some(label), "on the same connection");
     drop(door);
     gateway.stop().await;
 }
@@ -144,7 +184,14 @@ async fn a_store_is_looked_after_by_the_running_gateway_and_by_its_path_once_tha
     let scratch = tempfile::tempdir().expect("scratch directory");
     let state_dir = scratch.path().join("state");
     let path = store(&state_dir);
-    let gateway = gateway(&state_dir).await;
+    // By itself it removes nothing, whenever it looks: it is asked here.
+    let mut config = Config::default();
+    config.session.maintenance.mode = MaintenanceMode::Warn;
+    let options = GatewayOptions {
+        config: tokio::sync::watch::channel(Arc::new(config)).1,
+        ..options(Arc::new(SystemClock::new()), &state_dir, None)
+    };
+    let gateway = Gateway::start(options).await.expect("gateway");
     let mut door = connect(&state_dir).await;
     ask(&mut door, Request::TurnBegin(speaker(KEY))).await;
     ask(&mut door, Request::TurnEnd(speaker(KEY))).await;
@@ -355,4 +402,112 @@ async fn the_sessions_of_another_state_directory_are_taken_over_once_and_it_is_o
         let (code, said) = tidings(&state_dir, ["sessions", "import", path]).await;
         assert_eq!(code, Some(exit), "{wrong}: {said}");
     }
+}
+
+#[tokio::test]
+async fn what_an_import_does_not_take_is_named_and_nothing_is_followed_out_of_the_tree() {
+    let scratch = tempfile::tempdir().expect("scratch directory");
+    let at = |path: &str| scratch.path().join(path);
+    let state_dir = at("state");
+    let import = async || {
+        let source = at("openclaw");
+        tidings(
+            &state_dir,
+            ["sessions", "import", source.to_str().expect("text")],
+        )
+        .await
+    };
+    let sessions = at("openclaw/agents/main/sessions");
+    std::fs::create_dir_all(&sessions).expect("directory");
+    let write = |path: &str, content: &str| std::fs::write(at(path), content).expect("written");
+    let main = "openclaw/agents/main/sessions";
+    let entries = json!({KEY: {"sessionId": "mine", "updatedAt": 1}});
+    write(&format!("{main}/sessions.json"), &entries.to_string());
+    assert_eq!(import().await.0, Some(0));
+
+    // The same key goes on with another conversation there.
+    let entries = json!({
+        KEY: {"sessionId": "theirs", "updatedAt": 2, "sessionFile": "own.jsonl"},
+        "agent:main:new": {"sessionId": "new", "updatedAt": 3},
+    });
+    write(&format!("{main}/sessions.json"), &entries.to_string());
+    for id in ["theirs", "own", "new"] {
+        write(&format!("{main}/{id}.jsonl"), "{}\n");
+    }
+    for dir in [
+        "elsewhere/sessions",
+        "openclaw/agents/b",
+        "openclaw/agents/main/sessions/d.jsonl",
+    ] {
+        std::fs::create_dir_all(at(dir)).expect("directory");
+    }
+    for file in ["elsewhere/sessions/canary.jsonl", "elsewhere/canary.jsonl"] {
+        write(file, "canary\n");
+    }
+    for (target, link) in [
+        ("elsewhere", "openclaw/agents/a"),
+        ("elsewhere/sessions", "openclaw/agents/b/sessions"),
+        (
+            "elsewhere/canary.jsonl",
+            "openclaw/agents/main/sessions/l.jsonl",
+        ),
+    ] {
+        std::os::unix::fs::symlink(at(target), at(link)).expect("a link");
+    }
+    let made = Command::new("mkfifo")
+        .arg(sessions.join("p.jsonl"))
+        .status();
+    assert!(made.expect("mkfifo").success());
+    let name = std::os::unix::ffi::OsStrExt::from_bytes(b"\xff.jsonl");
+    let name: &std::ffi::OsStr = name;
+    // Some file systems have no such names.
+    let has_bytes = std::fs::write(sessions.join(name), "{}\n").is_ok();
+
+    let (code, said) = import().await;
+
+    assert_eq!(code, Some(0), "{said}");
+    let left_out = said["leftOut"].as_array().expect("a list").iter();
+    let left_out = left_out.map(|left| {
+        let text = |name: &str| left[name].as_str().expect("text").to_owned();
+        format!("{} {}: {}", text("agentId"), text("what"), text("reason"))
+    });
+    let other = "its session stands here already, with another conversation";
+    let mut expected = vec![
+        "a the agent: a link, which is not followed".to_owned(),
+        "b the session directory: a link, which is not followed".to_owned(),
+        "main d.jsonl: it is no regular file".to_owned(),
+        "main l.jsonl: a link, which is not followed".to_owned(),
+        "main p.jsonl: it is no regular file".to_owned(),
+        format!("main own.jsonl: {other}"),
+        format!("main theirs.jsonl: {other}"),
+        format!("main entry {KEY}: a session of this key stands here already"),
+    ];
+    if has_bytes {
+        expected.insert(
+            5,
+            "main \u{fffd}.jsonl: its name is no UTF-8 text".to_owned(),
+        );
+    }
+    assert_eq!(left_out.collect::<Vec<_>>(), expected);
+    let of_main = json!({"agentId": "main", "entries": 1, "standing": 1, "files": 1, "bytes": 3});
+    assert_eq!(said["agents"], json!([of_main]));
+    let taken = contents(&state_dir.join("agents"));
+    let is_transcript = |path: &&PathBuf| path.extension().is_some_and(|end| end == "jsonl");
+    let transcripts = taken.keys().filter(is_transcript);
+    let transcripts: Vec<&str> = transcripts
+        .filter_map(|path| path.file_name()?.to_str())
+        .collect();
+    assert_eq!(transcripts, ["new.jsonl"]);
+    assert_eq!(
+        read(&store(&state_dir)).expect("a store")[KEY]["sessionId"],
+        "mine"
+    );
+
+    std::fs::rename(at("openclaw/agents"), at("agents")).expect("moved");
+    std::os::unix::fs::symlink(at("agents"), at("openclaw/agents")).expect("a link");
+    assert_eq!(
+        import().await.0,
+        Some(65),
+        "nor is a link to the whole of it"
+    );
 }

@@ -90,6 +90,21 @@ impl Output {
         }
     }
 
+    /// Prints a piece of a text that comes in pieces. A script gets the whole in a document.
+    pub fn piece(self, text: &str) -> Result<(), CommandError> {
+        match self.format {
+            OutputFormat::Json => Ok(()),
+            OutputFormat::Human => write_stdout(&printable(text)),
+        }
+    }
+
+    /// Asks a person in a terminal for a line.
+    pub fn prompt(self, text: &str) {
+        if self.format == OutputFormat::Human {
+            write_stderr(text);
+        }
+    }
+
     /// Says something besides the data. A script reads its document and wants to know no
     /// more than what went wrong.
     pub fn note(self, note: &Note) {

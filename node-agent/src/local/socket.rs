@@ -222,7 +222,7 @@ async fn next_said(receive: &mut OwnedReadHalf) -> Result<Option<Said>, StreamEr
 }
 
 async fn write_reply(send: &mut OwnedWriteHalf, reply: Reply) -> Result<(), StreamError> {
-    for frame in reply.into_frames()? {
+    for frame in reply.into_answer()? {
         timeout(PATIENCE, framed::write_encoded(send, &frame))
             .await
             .unwrap_or(Err(StreamError::Torn))?;

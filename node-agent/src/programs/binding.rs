@@ -65,7 +65,10 @@ impl Binding {
         if self.lines.iter().any(ends_in) {
             return None;
         }
-        if began == Began::Anew || self.lines.is_empty() {
+        // Where there are several, nobody says which of them was cleared away; to end the
+        // watches of another would be worse than to let those of one that is over expire.
+        let unclear = self.lines.len() > 1 && began == Began::Cleared;
+        if began == Began::Anew || self.lines.is_empty() || unclear {
             self.lines.push(Line {
                 headless: began == Began::Cleared,
                 threads: vec![thread.clone()],
@@ -215,6 +218,17 @@ mod tests {
     }
 
     #[test]
+    fn a_clear_beside_other_conversations_ends_none_of_them() {
+        let mut binding = binding();
+        binding.enter(&thread("a"), Began::Anew);
+        binding.enter(&thread("b"), Began::Anew);
+        assert_eq!(binding.enter(&thread("c"), Began::Cleared), None);
+        for first in ["a", "b", "c"] {
+            assert_eq!(binding.now(&thread(first)), Some(&thread(first)));
+        }
+    }
+
+    #[test]
     fn a_clear_that_is_the_first_thing_seen_still_tells_where_the_program_is() {
         let mut binding = binding();
         assert_eq!(binding.enter(&thread("n"), Began::Cleared), None);
@@ -229,7 +243,7 @@ mod tests {
             binding.enter(&thread(&format!("then-{n}")), Began::Instead);
         }
         for n in 0..100 {
-            binding.enter(&thread(&format!("next-{n}")), Began::Cleared);
+            binding.enter(&thread(&format!("next-{n}")), Began::Instead);
         }
         assert_eq!(binding.lines.len(), MAX_LINES);
         assert!(

@@ -30,6 +30,9 @@ pub enum HookMoment {
     SubagentStop,
     /// The history was compacted.
     PostCompact,
+    /// The hook has handed its program what it was told: from now on the program may have
+    /// read it.
+    AnswerShown,
 }
 
 /// Says that a hook fired in the conversation of the caller. A conversation that was not
@@ -48,6 +51,9 @@ pub struct HookEvent {
     /// What kind of sub-agent that is: one line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_type: Option<String>,
+    /// The lease of what was handed over, with `answer_shown`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease: Option<String>,
     /// What had the history compacted.
     #[serde(default)]
     pub trigger: CompactionTrigger,
@@ -62,6 +68,7 @@ impl HookEvent {
             prompt_id: None,
             agent_id: None,
             agent_type: None,
+            lease: None,
             trigger: CompactionTrigger::default(),
         }
     }

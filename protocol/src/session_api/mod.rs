@@ -5,6 +5,7 @@
 
 mod caller;
 mod certificates;
+mod chat;
 mod endings;
 mod error;
 mod goals;
@@ -35,6 +36,7 @@ pub use certificates::{
     CertificateIssued, CertificateKind, CertificateRef, CertificateRow, CertificateState,
     Certificates, CertificatesRevoked, IssueCertificate, RenewCertificate,
 };
+pub use chat::{Chat, ChatDone, ChatNews, ChatUsage, SessionCompact, SessionCompacted};
 pub use endings::{AgentDeleted, AgentRef, AgentRow, Agents, SessionDeleted, SessionResetDone};
 pub use error::{ApiError, ErrorType};
 pub use goals::{GoalChanged, GoalClear, GoalSet};
@@ -158,6 +160,10 @@ pub enum Request {
     CompactionRecorded(CompactionRecorded),
     /// Begins a session's conversation anew; its own watches end.
     SessionReset(SpeakerRef),
+    /// Says something to a session that the gateway runs.
+    Chat(Chat),
+    /// Has a session's history compacted.
+    SessionCompact(SessionCompact),
     /// Removes a session with everything that is its own.
     SessionDelete(SessionRef),
     /// The agents that have sessions.
@@ -265,6 +271,10 @@ pub enum Reply {
     Recorded(Recorded),
     /// To `session_reset`.
     SessionReset(SessionResetDone),
+    /// To `chat`, again and again until the turn is over.
+    Chat(ChatNews),
+    /// To `session_compact`.
+    SessionCompact(SessionCompacted),
     /// To `session_delete`.
     SessionDelete(SessionDeleted),
     /// To `agents_list`.
@@ -517,6 +527,8 @@ impl crate::wire::frame::FrameMessage for Request {
         "message_recorded",
         "compaction_recorded",
         "session_reset",
+        "chat",
+        "session_compact",
         "session_delete",
         "agents_list",
         "agents_delete",
@@ -572,6 +584,8 @@ impl crate::wire::frame::FrameMessage for Reply {
         "goal",
         "recorded",
         "session_reset",
+        "chat",
+        "session_compact",
         "session_delete",
         "agents_list",
         "agents_delete",

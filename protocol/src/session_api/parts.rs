@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::Reply;
+use super::{ApiError, ErrorType, Reply};
 use crate::wire::frame::{FrameError, encode};
 
 impl Reply {
@@ -12,6 +12,13 @@ impl Reply {
         let mut frames = Vec::new();
         push_frames(self, Last::Yes, &mut frames)?;
         Ok(frames)
+    }
+
+    /// This reply as the frames that answer a request. One that no frames can carry becomes an
+    /// error that says so: whoever asked is never left without an answer.
+    pub fn into_answer(self) -> Result<Vec<Vec<u8>>, FrameError> {
+        self.into_frames()
+            .or_else(|error| Self::Error(uncarried(&error)).into_frames())
     }
 
     /// Adds the next part to this one. Parts of different replies do not go together: then
@@ -79,6 +86,15 @@ impl Reply {
             list.keep(range);
             first += len;
         }
+    }
+}
+
+fn uncarried(error: &FrameError) -> ApiError {
+    let message = format!("the answer cannot be sent: {error}");
+    match error {
+        FrameError::Oversized { .. } => ApiError::new(ErrorType::InvalidData, message)
+            .with_hint("one value in it is too long: shorten it where it is kept"),
+        _ => ApiError::new(ErrorType::Internal, message),
     }
 }
 
@@ -242,8 +258,25 @@ mod tests {
             page.notices[0].text = "t".repeat(MAX_FRAME_BYTES);
         }
         assert!(matches!(
-            reply.into_frames(),
+            reply.clone().into_frames(),
             Err(FrameError::Oversized { .. })
         ));
+        let frames = reply.into_answer().expect("an answer");
+        assert_eq!(frames.len(), 1);
+        let Reply::Error(error) = decode(&frames[0][HEADER_BYTES..]).expect("a reply") else {
+            panic!("no error");
+        };
+        assert_eq!(error.error_type, ErrorType::InvalidData);
+        let limit = format!("over the limit of {MAX_FRAME_BYTES}");
+        assert!(error.message.ends_with(&limit), "{error}");
+        assert!(error.hint.is_some());
+    }
+
+    #[test]
+    fn an_answer_that_can_be_carried_is_what_it_was() {
+        for count in [1, 1_000] {
+            let reply = notices(count);
+            assert_eq!(reply.clone().into_answer(), reply.into_frames());
+        }
     }
 }

@@ -70,6 +70,9 @@ impl Request {
             Self::RunFinished(run) => session(&run.session_key, run.agent.as_deref()),
             Self::GoalSet(set) => session(&set.session_key, set.agent.as_deref()),
             Self::GoalClear(clear) => session(&clear.session_key, clear.agent.as_deref()),
+            Self::SessionCompact(compact) => {
+                session(&compact.session_key, compact.agent.as_deref())
+            }
             Self::WatchAdd(pair) => session(&pair.target, pair.target_agent.as_deref()),
             Self::SessionsList(_) => Reach::Listed,
             Self::CatalogList(_)
@@ -99,6 +102,7 @@ impl Request {
             | Self::TokenRevoke(_)
             | Self::SessionsCleanup(_)
             | Self::CronRunBegin(_)
+            | Self::Chat(_)
             | Self::CronRunsList(_)
             | Self::Backup(_)
             | Self::Check {} => Reach::Everything,
@@ -147,7 +151,8 @@ impl Request {
             | Self::HookEvent(_)
             | Self::CronRunBegin(_)
             | Self::WakesFollow {} => Privilege::Session,
-            // The log tells of every session, and a drain takes what is another's.
+            // Who talks to a session is a person; the log tells of every session, and a drain
+            // takes what is another's.
             Self::Status {}
             | Self::NodesInvite(_)
             | Self::NodesListen {}
@@ -175,6 +180,8 @@ impl Request {
             | Self::SignalsFollow(_)
             | Self::SignalsWhy { .. }
             | Self::SignalsRecord(_)
+            | Self::Chat(_)
+            | Self::SessionCompact(_)
             | Self::SessionDelete(_)
             | Self::AgentsList {}
             | Self::AgentsDelete(_)
@@ -219,6 +226,8 @@ impl Request {
             | Self::MessageRecorded(_)
             | Self::CompactionRecorded(_)
             | Self::SessionReset(_)
+            | Self::Chat(_)
+            | Self::SessionCompact(_)
             | Self::CronRunBegin(_)
             | Self::WatchAdd(_)
             | Self::WatchRemove(_)
@@ -309,6 +318,8 @@ impl Request {
             | Self::SignalsFollow(_)
             | Self::SignalsWhy { .. }
             | Self::SignalsRecord(_)
+            | Self::Chat(_)
+            | Self::SessionCompact(_)
             | Self::SessionDelete(_)
             | Self::AgentsList {}
             | Self::AgentsDelete(_)
@@ -320,11 +331,16 @@ impl Request {
         }
     }
 
-    /// True for a request that is answered again and again, until either side ends it.
+    /// True for a request that is answered again and again, until either side ends it; or once,
+    /// whenever that is.
     pub fn is_stream(&self) -> bool {
         matches!(
             self,
-            Self::SignalsFollow(_) | Self::WakesFollow {} | Self::NodesListen {}
+            Self::SignalsFollow(_)
+                | Self::WakesFollow {}
+                | Self::NodesListen {}
+                | Self::Chat(_)
+                | Self::SessionCompact(_)
         )
     }
 

@@ -43,6 +43,9 @@ pub struct GatewayStatus {
     pub database: String,
     /// What an operator should know.
     pub warnings: Vec<String>,
+    /// The model that turns are run against; none where the gateway runs none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
     /// When the certificate that it shows to nodes expires.
     pub server_certificate_not_after: EpochMs,
     /// When its authority's expires.
@@ -222,6 +225,12 @@ pub struct SessionRow {
     /// Its highest sequence, once it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state_version: Option<u64>,
+    /// How many tokens its context holds, about, once a turn of it was run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_tokens: Option<i64>,
+    /// How often its history was compacted without somebody asking.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compaction_count: Option<i64>,
 }
 
 /// One session's entry: the entry's own fields at top level, as in `sessions.json`.

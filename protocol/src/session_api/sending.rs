@@ -84,7 +84,7 @@ impl ChildRuntime {
 #[serde(rename_all = "camelCase")]
 pub struct SessionsSpawn {
     /// The session that spawns it, none for that of the caller; it watches the child from
-    /// then on.
+    /// then on, unless its key is bare.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<SessionKey>,
     /// The child's agent; else the parent's.
@@ -109,8 +109,10 @@ pub struct Spawned {
     pub session_id: String,
     /// The message that is its task.
     pub message_id: u64,
-    /// The signal that says so: the parent watches from here.
+    /// The signal that says so.
     pub sequence: u64,
+    /// True when the parent watches it from that signal on; a bare parent cannot.
+    pub watched: bool,
     /// True while the task waits for the child's turn.
     pub queued: bool,
     /// True when the child was run at once.

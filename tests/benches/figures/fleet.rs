@@ -23,6 +23,7 @@ use tidings_protocol::{Catalog, JoinLink, Marker, ThreadId};
 use tidings_tests::{DoorClient, Gateway, Scratch, resident_kib};
 use tokio::sync::mpsc;
 
+use crate::spec::{Comparison, Figure};
 use crate::table::Figures;
 
 /// Nodes.
@@ -47,6 +48,7 @@ pub(crate) fn fleet(figures: &mut Figures) {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let nodes = runtime.block_on(pair(&gateway, address));
     let before = resident_kib(gateway.id());
+    let own_before = resident_kib(std::process::id());
     let (arrivals, mut arrived) = mpsc::channel(1_024);
     for node in nodes {
         runtime.spawn(live(node, address, arrivals.clone()));
@@ -71,6 +73,15 @@ pub(crate) fn fleet(figures: &mut Figures) {
         format!("{each:.0} KB"),
         "<= 120 KB",
     );
+    figures.result(
+        Figure::ConnectedMemory,
+        each,
+        Comparison::with(
+            "the other end of the same connections, 2 000 of them in one process",
+            (resident_kib(std::process::id()) - own_before) / f64::from(NODES),
+            "KB",
+        ),
+    );
     follow_one_thread_each(&gateway);
     gateway.kill();
     gateway.restart();
@@ -85,6 +96,11 @@ pub(crate) fn fleet(figures: &mut Figures) {
             after(times.len() - 1)
         ),
         "all <= 10 s",
+    );
+    figures.result(
+        Figure::Reconnect,
+        after(times.len() - 1),
+        Comparison::with("half of them", after(times.len() / 2), "s"),
     );
 }
 

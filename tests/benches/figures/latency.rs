@@ -8,7 +8,9 @@ use tidings_tests::transcripts::{Claude, Transcript};
 use tidings_tests::{DoorClient, Gateway};
 
 use crate::restart::adopt;
-use crate::table::{Figures, percentiles};
+use crate::spec::{Comparison, Figure};
+use crate::table::{Figures, median_ms, millis, percentile, percentiles};
+use crate::tail::tail;
 
 /// Files that are followed meanwhile.
 const FOLLOWED: usize = 1_000;
@@ -37,7 +39,24 @@ pub(crate) fn latency(gateway: &Gateway, claude: &Path, figures: &mut Figures) {
     let times: Vec<Duration> = (0..LINES).map(&mut one).collect();
     figures.add(
         "appended human line to durable signal, 1 000 followed files",
-        percentiles(times),
+        percentiles(&times),
         "p50 <= 1.5, p99 <= 10 ms",
+    );
+    let plain = tail(Claude::create(claude).path(), LINES);
+    figures.add(
+        "the same to a line printed by tail -F of one file",
+        percentiles(&plain),
+        "-",
+    );
+    let what = "an appended line to tail -F of one file";
+    figures.result(
+        Figure::AppendMedian,
+        median_ms(&times),
+        Comparison::with_median(what, &plain),
+    );
+    figures.result(
+        Figure::AppendSlow,
+        millis(percentile(&times, 99)),
+        Comparison::with_slow_end(what, &plain),
     );
 }

@@ -7,7 +7,9 @@ use tidings_protocol::session_api::{Request, SignalsRecord, StatusQuery, WatchPa
 use tidings_protocol::{SessionKey, SignalKind};
 use tidings_tests::{DoorClient, Gateway};
 
-use crate::table::{Figures, percentiles};
+use crate::noise::Noise;
+use crate::spec::{Comparison, Figure};
+use crate::table::{Figures, millis, percentile, percentiles};
 
 /// Producers, each with a session of its own.
 const PRODUCERS: usize = 64;
@@ -77,7 +79,7 @@ pub(crate) fn record(gateway: &Gateway, figures: &mut Figures) {
     );
     figures.add(
         "acknowledgement of a signal, 64 producers, at the socket",
-        percentiles(times),
+        percentiles(&times),
         "p99 <= 4 ms",
     );
 }
@@ -96,7 +98,7 @@ fn produce_all(gateway: &Gateway) -> Vec<Duration> {
 }
 
 /// `session_status` with `changesSince` over a full log.
-pub(crate) fn read(gateway: &Gateway, figures: &mut Figures) {
+pub(crate) fn read(gateway: &Gateway, noise: &Noise, figures: &mut Figures) {
     let mut door = DoorClient::connect(gateway.state_dir());
     let highest = i64::try_from(PRODUCERS * EACH).expect("a small number");
     let one = |at: usize| {
@@ -115,7 +117,12 @@ pub(crate) fn read(gateway: &Gateway, figures: &mut Figures) {
     let times: Vec<Duration> = (0..READS).map(one).collect();
     figures.add(
         "session_status with changesSince, 50 000 rows, at the socket",
-        percentiles(times),
+        percentiles(&times),
         "p99 <= 1 ms",
+    );
+    figures.result(
+        Figure::ChangesSince,
+        millis(percentile(&times, 99)),
+        Comparison::with_slow_end("a byte to another thread and back", &noise.echoes),
     );
 }

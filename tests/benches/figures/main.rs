@@ -1,11 +1,14 @@
 //! Figures of the real programs: `cargo bench -p tidings-tests`, all of them in some minutes;
 //! `cargo bench -p tidings-tests -- scan` (or `instructions`; `log`, and of it `rate` or `nodes`;
-//! `restart`, `latency`, `hook`, `idle`, `reconnect`, `store`) some.
+//! `restart`, `latency`, `hook`, `idle`, `reconnect`, `store`) some. `growth` (or, of less,
+//! `growth small`) is taken only by its name. With `--json` stdout has one document, of what the
+//! specification asks for.
 //!
 //! Figures depend on the machine and on what else it does; each is printed with the
 //! specification's number beside it, and nothing fails when one is missed.
 
 mod fleet;
+mod growth;
 mod hook;
 mod idle;
 mod latency;
@@ -15,50 +18,73 @@ mod noise;
 mod rate;
 mod restart;
 mod scan;
+mod spec;
 mod store;
 mod table;
+mod tail;
 
 use tidings_tests::{Gateway, Scratch};
 
+use growth::Extent;
 use table::Figures;
 
+/// The names that somebody asked for; none for all.
+struct Wanted(Vec<String>);
+
+impl Wanted {
+    fn has(&self, name: &str) -> bool {
+        self.0.is_empty() || self.names(name)
+    }
+
+    fn names(&self, name: &str) -> bool {
+        self.0.iter().any(|word| word == name)
+    }
+}
+
 fn main() {
-    let wanted: Vec<String> = std::env::args()
+    let (flags, words): (Vec<String>, Vec<String>) = std::env::args()
         .skip(1)
-        .filter(|word| !word.starts_with('-'))
-        .collect();
+        .partition(|word| word.starts_with('-'));
     // `cargo test --benches` passes flags of the test harness; there is nothing to test here.
-    if std::env::args().any(|argument| argument == "--test") {
+    if flags.iter().any(|flag| flag == "--test") {
         return;
     }
-    if let [first, what, root, path] = &wanted[..]
+    if let [first, what, root, path] = &words[..]
         && first == "alone"
     {
         return scan::alone(what, root.as_ref(), path.as_ref());
     }
-    let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|word| word == name);
+    let figures = measure(&Wanted(words));
+    if flags.iter().any(|flag| flag == "--json") {
+        figures.print_json();
+    } else {
+        figures.print();
+    }
+}
+
+fn measure(wanted: &Wanted) -> Figures {
     let mut figures = Figures::default();
-    noise::noise(&mut figures);
-    if is_wanted("scan") {
+    let noise = noise::noise(&mut figures);
+    if wanted.has("scan") {
         scan::scan(&mut figures);
     }
-    if is_wanted("instructions") {
+    if wanted.has("instructions") {
         scan::instructions(&mut figures);
     }
     let mut beside_the_database = None;
-    if is_wanted("rate") || is_wanted("log") {
-        beside_the_database = rate::rate(&mut figures);
+    if wanted.has("rate") || wanted.has("log") {
+        beside_the_database = Some(rate::rate(&mut figures));
     }
-    if is_wanted("nodes") || is_wanted("log") {
+    if wanted.has("nodes") || wanted.has("log") {
         nodes::nodes(&mut figures, beside_the_database);
     }
-    if is_wanted("log") {
+    if wanted.has("log") {
         with_local_node(|gateway, _| {
             log::record(gateway, &mut figures);
-            log::read(gateway, &mut figures);
+            log::read(gateway, &noise, &mut figures);
         });
     }
-    if is_wanted("restart") {
+    if wanted.has("restart") {
         with_local_node(|gateway, claude| {
             log::fill(gateway);
             restart::adopt_many(gateway, claude);
@@ -66,23 +92,28 @@ fn main() {
             restart::killed(gateway, claude, &mut figures);
         });
     }
-    if is_wanted("latency") {
+    if wanted.has("latency") {
         with_local_node(|gateway, claude| latency::latency(gateway, claude, &mut figures));
     }
-    if is_wanted("hook") {
+    if wanted.has("hook") {
         with_local_node(|gateway, claude| hook::hook(gateway, claude, &mut figures));
     }
-    if is_wanted("idle") {
+    if wanted.has("idle") {
         idle::idle(&mut figures);
     }
-    if is_wanted("reconnect") {
+    if wanted.has("reconnect") {
         fleet::fleet(&mut figures);
     }
-    if is_wanted("store") {
+    if wanted.has("store") {
         store::transcript(&mut figures);
         store::entries(&mut figures);
     }
-    figures.print();
+    if wanted.names("growth") {
+        let small = wanted.names("small");
+        let extent = if small { Extent::SMALL } else { Extent::WHOLE };
+        growth::growth(extent, &mut figures);
+    }
+    figures
 }
 
 /// A fresh gateway with a node of its own machine, and where that one's Claude Code writes.

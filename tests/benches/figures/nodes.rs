@@ -21,6 +21,7 @@ use tidings_protocol::{Catalog, JoinLink, SessionKey, ThreadId};
 use tidings_tests::{DoorClient, Gateway, Scratch, Setup};
 use tokio::task::JoinSet;
 
+use crate::spec::{Comparison, Figure};
 use crate::table::{Figures, percentiles};
 
 const NODES: usize = 16;
@@ -64,10 +65,15 @@ pub(crate) fn nodes(figures: &mut Figures, without: Option<f64>) {
             format!("{:.2}", rate / without),
             ">= 0.25",
         );
+        figures.result(
+            Figure::NodesRatio,
+            rate / without,
+            Comparison::with("64 producers beside the database", without, "per s"),
+        );
     }
     figures.add(
         "acknowledgement of a report, 16 nodes over QUIC",
-        percentiles(times),
+        percentiles(&times),
         "-",
     );
 }

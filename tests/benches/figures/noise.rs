@@ -19,12 +19,30 @@ const WRITE_BYTES: usize = 40 * 1024;
 /// The file is written over and over again, as a log is.
 const FILE_BYTES: u64 = 8 * 1024 * 1024;
 
-pub(crate) fn noise(figures: &mut Figures) {
-    figures.add("noise: a byte to another thread and back", echoes(), "-");
-    figures.add("noise: 40 KB written and synced", synced(), "-");
+/// What the machine took.
+pub(crate) struct Noise {
+    /// A byte to another thread and back.
+    pub(crate) echoes: Vec<Duration>,
+    /// What a commit writes, written and synced.
+    pub(crate) synced: Vec<Duration>,
 }
 
-fn echoes() -> String {
+pub(crate) fn noise(figures: &mut Figures) -> Noise {
+    let noise = Noise {
+        echoes: echoes(),
+        synced: synced(),
+    };
+    let add = |name, times: &[Duration]| (name, percentiles(times), "-");
+    for (name, value, target) in [
+        add("noise: a byte to another thread and back", &noise.echoes),
+        add("noise: 40 KB written and synced", &noise.synced),
+    ] {
+        figures.add(name, value, target);
+    }
+    noise
+}
+
+fn echoes() -> Vec<Duration> {
     let (mut here, mut there) = UnixStream::pair().expect("a pair of sockets");
     let echo = thread::spawn(move || {
         let mut byte = [0];
@@ -42,10 +60,10 @@ fn echoes() -> String {
     let times: Vec<Duration> = (0..QUESTIONS).map(one).collect();
     drop(here);
     echo.join().expect("the echo ends");
-    percentiles(times)
+    times
 }
 
-fn synced() -> String {
+fn synced() -> Vec<Duration> {
     let scratch = Scratch::new();
     let file = File::create(scratch.path().join("noise")).expect("a file");
     let bytes = vec![7; WRITE_BYTES];
@@ -62,5 +80,5 @@ fn synced() -> String {
         file.sync_all().expect("synced");
         began.elapsed()
     };
-    percentiles((0..WRITES).map(one).collect())
+    (0..WRITES).map(one).collect()
 }

@@ -6,13 +6,14 @@ use std::process::Stdio;
 
 use tidings_tests::cargo;
 
+use crate::spec::{Comparison, Figure};
 use crate::table::Figures;
 
 const MEASUREMENT: &str =
     "state::tests::rate::durable_signals_beside_plain_rows_in_the_same_groups";
 
 /// Adds its figures. How many durable signals there were per second.
-pub(crate) fn rate(figures: &mut Figures) -> Option<f64> {
+pub(crate) fn rate(figures: &mut Figures) -> f64 {
     let output = cargo("test")
         .args(["-p", "tidings-gateway", "--lib", "--", "--ignored"])
         .args(["--exact", "--nocapture", MEASUREMENT])
@@ -21,7 +22,7 @@ pub(crate) fn rate(figures: &mut Figures) -> Option<f64> {
         .expect("cargo starts");
     assert!(output.status.success(), "{MEASUREMENT} failed");
     let printed = String::from_utf8(output.stdout).expect("cargo prints UTF-8");
-    let mut first = None;
+    let mut said = Vec::new();
     for line in printed.lines() {
         // The harness begins a line that the first figure ends.
         let Some((_, figure)) = line.split_once("figure\t") else {
@@ -32,8 +33,41 @@ pub(crate) fn rate(figures: &mut Figures) -> Option<f64> {
             panic!("no figure: {line}");
         };
         figures.add(name, value.to_owned(), target);
-        let number = value.split(' ').next().and_then(|text| text.parse().ok());
-        first = first.or(number);
+        said.push(value);
     }
-    first
+    let [ours, plain, ratio, few, many, plain_waits] = said[..] else {
+        panic!("other figures than there should be: {said:?}");
+    };
+    let rows = || {
+        Comparison::with(
+            "plain rows per second, in the same groups",
+            number(plain),
+            "per s",
+        )
+    };
+    let waits = || {
+        Comparison::with(
+            "a plain row in the same groups, p99",
+            slow(plain_waits),
+            "ms",
+        )
+    };
+    figures.result(Figure::SignalsRatio, number(ratio), rows());
+    figures.result(Figure::Acknowledged, slow(few), waits());
+    figures.result(Figure::AcknowledgedMany, slow(many), waits());
+    number(ours)
+}
+
+/// The number that a figure begins with.
+fn number(value: &str) -> f64 {
+    let first = value.split(' ').next().and_then(|text| text.parse().ok());
+    first.unwrap_or_else(|| panic!("no number: {value}"))
+}
+
+/// The number behind `p99`.
+fn slow(value: &str) -> f64 {
+    let (_, slow) = value
+        .split_once("p99 ")
+        .unwrap_or_else(|| panic!("no p99: {value}"));
+    number(slow)
 }

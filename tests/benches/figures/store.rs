@@ -37,11 +37,11 @@ pub(crate) fn transcript(figures: &mut Figures) {
         .build()
         .expect("a runtime");
     let before = resident_megabytes(std::process::id());
-    let tails = (0..RUNS).map(|_| time(|| read_tail(&path))).collect();
+    let tails: Vec<_> = (0..RUNS).map(|_| time(|| read_tail(&path))).collect();
     let after_tails = resident_megabytes(std::process::id());
     figures.add(
         "444 MB transcript: the last 50 entries",
-        percentiles(tails),
+        percentiles(&tails),
         "",
     );
     figures.add(
@@ -92,10 +92,10 @@ pub(crate) fn transcript(figures: &mut Figures) {
     assert_eq!(read().counts().entries, entries + RUNS as u64);
     figures.add(
         "the same: lock, append, make durable",
-        percentiles(appends),
+        percentiles(&appends),
         "",
     );
-    figures.add("the same: the index continued", percentiles(continued), "");
+    figures.add("the same: the index continued", percentiles(&continued), "");
 }
 
 fn read_tail(path: &Path) {
@@ -177,10 +177,10 @@ pub(crate) fn entries(figures: &mut Figures) {
         format!("{:.0} ms", millis(began.elapsed())),
         "",
     );
-    let lists = (0..RUNS).map(|_| time(|| list(&mut door))).collect();
+    let lists: Vec<_> = (0..RUNS).map(|_| time(|| list(&mut door))).collect();
     figures.add(
         "10 000 entries: a page of 200 at the socket",
-        percentiles(lists),
+        percentiles(&lists),
         "",
     );
     let began = Instant::now();

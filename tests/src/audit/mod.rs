@@ -41,6 +41,28 @@ pub fn snapshot(state_dir: &Path) -> Snapshot {
     Snapshot::read(&transaction.expect("a transaction to read in"))
 }
 
+/// A number that is another one after each commit of somebody else.
+pub fn data_version(conn: &Connection) -> i64 {
+    conn.query_row("PRAGMA data_version", [], |row| row.get(0))
+        .expect("a version")
+}
+
+/// The turns of a session that are counted by now; none where nothing can be read at the
+/// moment.
+pub fn counted(state_dir: &Path, session: &str) -> Option<Vec<EvidenceRow>> {
+    snapshot::counted(&try_open(state_dir)?, session).ok()
+}
+
+/// How far a session's link is recorded, where there is one and it can be read.
+pub fn offset(state_dir: &Path, session: &str) -> Option<u64> {
+    snapshot::offset(&try_open(state_dir)?, session).ok()
+}
+
+fn try_open(state_dir: &Path) -> Option<Connection> {
+    let path = state_dir.join(DATABASE);
+    Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY).ok()
+}
+
 /// A connection that only reads.
 pub fn open(state_dir: &Path) -> Connection {
     let path = state_dir.join(DATABASE);

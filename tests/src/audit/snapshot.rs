@@ -148,6 +148,28 @@ impl Snapshot {
     }
 }
 
+/// The turns of a session that are counted.
+pub(super) fn counted(conn: &Connection, session: &str) -> rusqlite::Result<Vec<EvidenceRow>> {
+    let mut statement = conn.prepare(
+        "SELECT byte_start, byte_end FROM evidence JOIN session_state_events USING (sequence)
+         WHERE session_key = ?1",
+    )?;
+    let rows = statement.query_map([session], |row| {
+        let (start, end) = (number(row, 0)?, number(row, 1)?);
+        Ok(EvidenceRow { start, end })
+    })?;
+    rows.collect()
+}
+
+/// How far a session's link is recorded.
+pub(super) fn offset(conn: &Connection, session: &str) -> rusqlite::Result<u64> {
+    conn.query_row(
+        "SELECT marker_offset FROM session_upstream_links WHERE session_key = ?1",
+        [session],
+        |row| number(row, 0),
+    )
+}
+
 fn rows<T, C: FromIterator<T>>(
     conn: &Connection,
     query: &str,

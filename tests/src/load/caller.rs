@@ -6,9 +6,9 @@ use tidings_protocol::session_api::{
 use tidings_protocol::signal::RunOutcome;
 use tidings_protocol::{SessionKey, SignalKind};
 
+use super::Progress;
 use super::expected::Turn;
 use super::ledger::Ledger;
-use super::{Progress, targets};
 use crate::audit::Snapshot;
 use crate::dice::Dice;
 use crate::door::DoorClient;
@@ -20,21 +20,24 @@ const DEDUPE_KEYS: u64 = 40;
 
 /// A caller.
 #[derive(Debug)]
-pub(super) struct Caller {
+pub(crate) struct Caller {
     number: usize,
     dice: Dice,
     watchers: Vec<SessionKey>,
+    /// The sessions that it speaks of.
+    targets: Vec<SessionKey>,
     /// How many names it has made up.
     names: u64,
     ledger: Ledger,
 }
 
 impl Caller {
-    pub(super) fn new(number: usize, dice: Dice) -> Self {
+    pub(crate) fn new(number: usize, dice: Dice, targets: Vec<SessionKey>) -> Self {
         let mut caller = Self {
             number,
             dice,
             watchers: Vec::new(),
+            targets,
             names: 0,
             ledger: Ledger::default(),
         };
@@ -44,21 +47,37 @@ impl Caller {
 
     /// Asks until the gateway has gone, or until nobody wants more.
     pub(super) fn ask_on(&mut self, door: &mut DoorClient, progress: &Progress) {
-        self.replace_lost_watchers();
-        while progress.goes_on() {
-            let request = self.next();
-            let Some(reply) = door.try_ask(&request) else {
-                self.ledger.unanswered(&request);
-                return;
-            };
-            self.ledger.answered(&request, &reply);
+        while progress.goes_on() && self.ask_once(door) {
             progress.one_more();
-            self.replace_lost_watchers();
+        }
+    }
+
+    /// Asks for one thing; false when the gateway has gone.
+    pub(crate) fn ask_once(&mut self, door: &mut DoorClient) -> bool {
+        self.replace_lost_watchers();
+        let request = self.next();
+        let Some(reply) = door.try_ask(&request) else {
+            self.ledger.unanswered(&request);
+            return false;
+        };
+        self.ledger.answered(&request, &reply);
+        true
+    }
+
+    /// It may be told of one more session.
+    pub(crate) fn hears_of(&mut self, target: SessionKey) {
+        self.targets.push(target);
+    }
+
+    /// The gateway's clock was set: no lease is sure to stand, or to have ended.
+    pub(crate) fn doubt_leases(&mut self) {
+        for watcher in &self.watchers {
+            self.ledger.doubt(watcher);
         }
     }
 
     /// What is wrong, one line each.
-    pub(super) fn compare(&mut self, snapshot: &Snapshot) -> Vec<String> {
+    pub(crate) fn compare(&mut self, snapshot: &Snapshot) -> Vec<String> {
         self.ledger.compare(snapshot)
     }
 
@@ -74,7 +93,7 @@ impl Caller {
 
     fn next(&mut self) -> Request {
         let watcher = self.dice.pick(&self.watchers).clone();
-        let target = self.dice.pick(&targets()).clone();
+        let target = self.dice.pick(&self.targets).clone();
         match self.dice.below(20) {
             0..=9 => Request::SignalsRecord(self.signal(&watcher, target)),
             10..=11 => Request::WatchAdd(pair(watcher, target)),
@@ -84,7 +103,7 @@ impl Caller {
             16 => Request::SessionStatus(self.look(watcher, target)),
             _ => self.settle(&watcher).unwrap_or_else(|| {
                 // Nothing to settle: something new to tell of.
-                Request::SignalsRecord(self.signal(&watcher, targets()[0].clone()))
+                Request::SignalsRecord(self.signal(&watcher, self.targets[0].clone()))
             }),
         }
     }

@@ -246,7 +246,8 @@ impl Ledger {
             .map_or(Stands::No, |watch| watch.stands)
     }
 
-    fn doubt(&mut self, watcher: &SessionKey) {
+    /// What this watcher's turn holds is not sure any more.
+    pub(super) fn doubt(&mut self, watcher: &SessionKey) {
         if let Some(turn) = self.turns.get_mut(watcher) {
             turn.doubt();
         }

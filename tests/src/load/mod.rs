@@ -19,7 +19,7 @@ use crate::clock::{DEADLINE, until};
 use crate::dice::Dice;
 use crate::door::DoorClient;
 use crate::gateway::Gateway;
-use caller::Caller;
+pub(crate) use caller::Caller;
 use scribe::Scribe;
 
 /// How many callers there are.
@@ -49,7 +49,7 @@ impl Load {
     pub fn of_callers(dice: &mut Dice) -> Self {
         Self {
             callers: (0..CALLERS)
-                .map(|number| Caller::new(number, dice.split()))
+                .map(|number| Caller::new(number, dice.split(), targets().to_vec()))
                 .collect(),
             scribe: None,
             before: Snapshot::default(),

@@ -47,11 +47,6 @@ impl Claude {
         claude
     }
 
-    /// The file.
-    pub fn path(&self) -> &Path {
-        self.file.path()
-    }
-
     /// When it was last written to, in epoch milliseconds.
     pub fn written_at(&self) -> i64 {
         self.file.written_at()
@@ -85,40 +80,6 @@ impl Claude {
     /// Appends bytes as they are, in one write.
     pub fn append(&mut self, bytes: impl AsRef<[u8]>) {
         self.file.append_bytes(bytes.as_ref());
-    }
-
-    /// Another file stands in its place now, or it was cut: it goes on behind what is there.
-    pub fn reopen(&mut self) {
-        self.file.reopen();
-    }
-
-    /// The file moves there, as after `/cd`.
-    pub fn move_to(&mut self, folder: &Path) {
-        let name = self.path().file_name().expect("a file name").to_owned();
-        self.file.move_to(&folder.join(name));
-    }
-
-    /// Appends one of everything that the program writes without anybody having typed it,
-    /// each with `text` in it.
-    pub fn everything_but_a_human(&mut self, text: &str) {
-        let mut lines = self.answer(text);
-        lines.extend(self.user_records_of_the_program(text));
-        lines.extend([
-            snapshot(),
-            format!(
-                r#"{{"type":"summary","summary":{},"leafUuid":"{}"}}"#,
-                quoted(text),
-                uuid()
-            ),
-            format!(
-                r#"{{"type":"last-prompt","lastPrompt":{},"sessionId":"{}"}}"#,
-                quoted(text),
-                self.session
-            ),
-            "null".to_owned(),
-            format!("{{\"type\":\"user\", torn: {text}"),
-        ]);
-        self.file.append_all(&lines);
     }
 
     /// `user` records that nobody typed.
@@ -242,17 +203,50 @@ impl Transcript for Claude {
         &self.session
     }
 
-    fn file(&self) -> &Path {
-        self.file.path()
-    }
-
     fn len(&self) -> u64 {
         self.file.len()
+    }
+
+    fn path(&self) -> &Path {
+        self.file.path()
     }
 
     fn human(&mut self, text: &str) -> Turn {
         let line = self.typed(text);
         self.file.append(&line)
+    }
+
+    fn everything_but_a_human(&mut self, text: &str) {
+        let mut lines = self.answer(text);
+        lines.extend(self.user_records_of_the_program(text));
+        lines.extend([
+            snapshot(),
+            format!(
+                r#"{{"type":"summary","summary":{},"leafUuid":"{}"}}"#,
+                quoted(text),
+                uuid()
+            ),
+            format!(
+                r#"{{"type":"last-prompt","lastPrompt":{},"sessionId":"{}"}}"#,
+                quoted(text),
+                self.session
+            ),
+            "null".to_owned(),
+            format!("{{\"type\":\"user\", torn: {text}"),
+        ]);
+        self.file.append_all(&lines);
+    }
+
+    fn append_bytes(&mut self, bytes: &[u8]) {
+        self.file.append_bytes(bytes);
+    }
+
+    fn reopen(&mut self) {
+        self.file.reopen();
+    }
+
+    fn move_to(&mut self, folder: &Path) {
+        self.file.move_to(folder);
     }
 }
 

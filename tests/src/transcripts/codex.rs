@@ -46,11 +46,6 @@ impl Codex {
         codex
     }
 
-    /// The file.
-    pub fn path(&self) -> &Path {
-        self.file.path()
-    }
-
     /// The program compresses it, as it does with what is idle for long. What is in it no
     /// longer matters here.
     pub fn compress(&self) {
@@ -59,9 +54,44 @@ impl Codex {
         fs::rename(self.path(), compressed).expect("a compressed transcript");
     }
 
-    /// Appends what the program writes without anybody having typed it, each with `text` in
-    /// it.
-    pub fn everything_but_a_human(&mut self, text: &str) {
+    fn item(&mut self, role: &str, kind: &str, text: &str) {
+        let text = quoted(text);
+        self.line("response_item", &format!(
+            r#"{{"type":"message","role":"{role}","content":[{{"type":"{kind}","text":{text}}}]}}"#
+        ));
+    }
+
+    fn line(&mut self, kind: &str, payload: &str) -> Turn {
+        let at = iso(now_ms());
+        self.file.append(&format!(
+            r#"{{"timestamp":"{at}","type":"{kind}","payload":{payload}}}"#
+        ))
+    }
+}
+
+impl Transcript for Codex {
+    fn catalog(&self) -> &'static str {
+        "codex"
+    }
+
+    fn thread(&self) -> &str {
+        &self.thread
+    }
+
+    fn len(&self) -> u64 {
+        self.file.len()
+    }
+
+    /// The item comes first, the event a moment later: the turn is the event.
+    fn human(&mut self, text: &str) -> Turn {
+        self.item("user", "input_text", text);
+        let text = quoted(text);
+        self.line("event_msg", &format!(
+            r#"{{"type":"user_message","message":{text},"images":[],"local_images":[],"text_elements":[]}}"#
+        ))
+    }
+
+    fn everything_but_a_human(&mut self, text: &str) {
         let quoted = quoted(text);
         let call = format!("call_{:024}", fresh_number());
         self.line(
@@ -91,44 +121,19 @@ impl Codex {
         );
     }
 
-    fn item(&mut self, role: &str, kind: &str, text: &str) {
-        let text = quoted(text);
-        self.line("response_item", &format!(
-            r#"{{"type":"message","role":"{role}","content":[{{"type":"{kind}","text":{text}}}]}}"#
-        ));
-    }
-
-    fn line(&mut self, kind: &str, payload: &str) -> Turn {
-        let at = iso(now_ms());
-        self.file.append(&format!(
-            r#"{{"timestamp":"{at}","type":"{kind}","payload":{payload}}}"#
-        ))
-    }
-}
-
-impl Transcript for Codex {
-    fn catalog(&self) -> &'static str {
-        "codex"
-    }
-
-    fn thread(&self) -> &str {
-        &self.thread
-    }
-
-    fn file(&self) -> &Path {
+    fn path(&self) -> &Path {
         self.file.path()
     }
 
-    fn len(&self) -> u64 {
-        self.file.len()
+    fn append_bytes(&mut self, bytes: &[u8]) {
+        self.file.append_bytes(bytes);
     }
 
-    /// The item comes first, the event a moment later: the turn is the event.
-    fn human(&mut self, text: &str) -> Turn {
-        self.item("user", "input_text", text);
-        let text = quoted(text);
-        self.line("event_msg", &format!(
-            r#"{{"type":"user_message","message":{text},"images":[],"local_images":[],"text_elements":[]}}"#
-        ))
+    fn reopen(&mut self) {
+        self.file.reopen();
+    }
+
+    fn move_to(&mut self, folder: &Path) {
+        self.file.move_to(folder);
     }
 }

@@ -76,11 +76,12 @@ impl TranscriptFile {
         self.len = fs::metadata(&self.path).expect("a transcript").len();
     }
 
-    /// It is somewhere else from now on.
-    pub(super) fn move_to(&mut self, path: &Path) {
-        fs::create_dir_all(path.parent().expect("a folder")).expect("the folder of a transcript");
-        fs::rename(&self.path, path).expect("a transcript moves");
-        path.clone_into(&mut self.path);
+    /// It is in another folder from now on.
+    pub(super) fn move_to(&mut self, folder: &Path) {
+        fs::create_dir_all(folder).expect("the folder of a transcript");
+        let path = folder.join(self.path.file_name().expect("a file name"));
+        fs::rename(&self.path, &path).expect("a transcript moves");
+        self.path = path;
     }
 
     pub(super) fn path(&self) -> &Path {

@@ -3,12 +3,14 @@
 mod claude;
 mod codex;
 mod file;
+mod openclaw;
+
+use std::path::Path;
 
 pub use claude::Claude;
 pub use codex::Codex;
 pub use file::Turn;
-
-use std::path::Path;
+pub use openclaw::OpenClaw;
 
 /// A transcript that a test appends to.
 pub trait Transcript {
@@ -16,16 +18,25 @@ pub trait Transcript {
     fn catalog(&self) -> &'static str;
     /// The program's own id of the conversation.
     fn thread(&self) -> &str;
-    /// The file.
-    fn file(&self) -> &Path;
     /// How long the file is.
     fn len(&self) -> u64;
     /// True before the first byte.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
+    /// The file.
+    fn path(&self) -> &Path;
     /// A person types `text`. Where the turn stands in the file.
     fn human(&mut self, text: &str) -> Turn;
+    /// Appends what the program writes without anybody having typed it, each with `text` in
+    /// it.
+    fn everything_but_a_human(&mut self, text: &str);
+    /// Appends bytes as they are, in one write.
+    fn append_bytes(&mut self, bytes: &[u8]);
+    /// Another file stands in its place now, or it was cut: it goes on behind what is there.
+    fn reopen(&mut self);
+    /// The file moves into this folder.
+    fn move_to(&mut self, folder: &Path);
 }
 
 /// Some id, other than any before it in this process.

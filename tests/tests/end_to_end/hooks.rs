@@ -2,6 +2,7 @@
 //! as read, and what they never do.
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::net::UnixListener;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -263,8 +264,6 @@ fn clear_ends_the_watches_of_the_conversation_that_ended_and_of_no_other() {
     for key in &keys {
         machines.watch(key, &target);
     }
-    Hooks::on_gateway(&machines.gateway, &beside)
-        .fire("SessionStart", &json!({"source": "startup"}));
     let hooks = Hooks::on_gateway(&machines.gateway, &claude);
     hooks.fire("SessionStart", &json!({"source": "startup"}));
     hooks
@@ -275,8 +274,15 @@ fn clear_ends_the_watches_of_the_conversation_that_ended_and_of_no_other() {
         list["watches"].as_array().expect("watches").len()
     };
     assert_eq!(keys.each_ref().map(|key| watches(key)), [0, 1]);
-    // By itself, the end of a conversation says which one it was.
-    Hooks::on_gateway(&machines.gateway, &beside).fire("SessionEnd", &json!({"reason": "clear"}));
+    // Of two conversations in one program nobody can tell which was cleared away for a third,
+    // until the end of one says which it was.
+    let beside = Hooks::on_gateway(&machines.gateway, &beside);
+    beside.fire("SessionStart", &json!({"source": "startup"}));
+    hooks
+        .gone_on_in("7e57da7a-0000-4000-8000-00000000c1eb")
+        .fire("SessionStart", &json!({"source": "clear"}));
+    assert_eq!(watches(&keys[1]), 1);
+    beside.fire("SessionEnd", &json!({"reason": "clear"}));
     assert_eq!(watches(&keys[1]), 0);
 }
 
@@ -336,6 +342,62 @@ fn a_hook_ends_well_and_in_time_whatever_it_meets() {
         child.try_wait().expect("a child")
     });
     drop(open);
+}
+
+#[test]
+fn what_came_after_its_hook_had_given_up_is_told_at_the_next_prompt() {
+    let machines = Machines::start();
+    let (target, watcher) = (machines.claude_here(), machines.codex_here());
+    let target_key = machines.adopt("local", &target);
+    let watcher_key = machines.adopt("local", &watcher);
+    machines.watch(&watcher_key, &target_key);
+    let gateway = &machines.gateway;
+    gateway.ask(&["sessions", "send", &watcher_key, "Stop the mill."]);
+    let hooks = Hooks::on_gateway(gateway, &watcher);
+    gateway.suspend();
+    assert_eq!(hooks.prompt(&of_prompt("p1")), None);
+    gateway.resume();
+    // What is pending is shown, whatever the gateway has made of the hook that has ended.
+    hooks.fire("PreToolUse", &of_prompt("p1"));
+    hooks.fire("Stop", &of_prompt("p1"));
+    let told = hooks.prompt(&of_prompt("p2")).expect("a message");
+    assert!(told.contains("Stop the mill."), "{told}");
+    hooks.fire("PreToolUse", &of_prompt("p2"));
+    assert_eq!(hooks.prompt(&of_prompt("p3")), None);
+}
+
+#[test]
+fn a_hook_ends_well_whatever_else_stands_on_its_command_line_and_whoever_reads_it() {
+    let machines = Machines::start();
+    let watcher = machines.claude_here();
+    let key = machines.adopt("local", &watcher);
+    let hooks = Hooks::on_gateway(&machines.gateway, &watcher);
+    for more in ["--of-tomorrow", "tomorrow"] {
+        let answer = run(hooks.command().arg(more));
+        assert_eq!((answer.code, answer.stdout.as_str()), (0, ""), "{answer}");
+    }
+    // An answer that does not fit a pipe which nobody reads.
+    let long = "m".repeat(100 * 1024);
+    machines.gateway.ask(&["sessions", "send", &key, &long]);
+    let mut child = hooks
+        .command()
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("a hook");
+    let event = json!({"session_id": watcher.thread(), "hook_event_name": "UserPromptSubmit"});
+    let mut stdin = child.stdin.take().expect("a pipe");
+    stdin
+        .write_all(event.to_string().as_bytes())
+        .expect("an event");
+    drop(stdin);
+    let end = until("a hook that nobody reads ends", || {
+        child.try_wait().expect("a child")
+    });
+    assert_eq!(end.code(), Some(0));
+    hooks.fire("PreToolUse", &json!({}));
+    let told = hooks.prompt(&json!({})).expect("the message, once more");
+    assert!(told.contains(&long));
 }
 
 #[test]

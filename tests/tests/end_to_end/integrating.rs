@@ -335,11 +335,41 @@ fn doctor_says_how_each_program_stands_and_what_to_do_next() {
             "{findings:?}"
         );
     }
-    fs::write(&settings, "{").expect("broken");
-    let (integration, findings) = look();
-    assert_eq!(integration["standing"], "incomplete");
-    assert!(
-        findings[0].contains("settings.json: it is no JSON"),
-        "{findings:?}"
-    );
+    let nested = format!("{{\"a\": {}{}}}", "[".repeat(200_000), "]".repeat(200_000));
+    for (broken, what) in [
+        ("{", "settings.json: it is no JSON"),
+        (&nested, "settings.json: it is nested more than 128 deep"),
+    ] {
+        fs::write(&settings, broken).expect("broken");
+        let (integration, findings) = look();
+        assert_eq!(integration["standing"], "unreadable");
+        assert!(findings[0].contains(what), "{findings:?}");
+    }
+    // Also where nothing of ours can be seen.
+    fs::remove_file(desk.home(".claude.json")).expect("removed");
+    assert_eq!(look().0["standing"], "unreadable");
+}
+
+#[test]
+fn a_configuration_that_can_mean_two_things_or_is_nested_without_end_is_refused() {
+    let desk = Desk::new();
+    let nested = format!("{{\"a\": {}{}}}", "[".repeat(200_000), "]".repeat(200_000));
+    for (broken, what) in [
+        (
+            r#"{"hooks":{},"hooks":{"Stop":[]}}"#,
+            "it has a member twice",
+        ),
+        (&nested, "it is nested more than 128 deep"),
+    ] {
+        let settings = desk.write(".claude/settings.json", broken);
+        for arguments in [&["claude"][..], &["claude", "--uninstall"]] {
+            let answer = desk.integrate(arguments);
+            assert_eq!(answer.code, 65, "{answer}");
+            let error = answer.json()["error"].clone();
+            assert_eq!(error["type"], "invalid_data");
+            let message = error["message"].as_str().expect("a message");
+            assert!(message.contains(what), "{message}");
+            assert_eq!(text(&settings), broken, "it is left as it is");
+        }
+    }
 }

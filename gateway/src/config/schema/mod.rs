@@ -1,18 +1,28 @@
 //! The one schema. Names are spelled as in the documents the system was asked for in.
 
+mod agents;
+mod compaction;
 mod cron;
 mod http;
+mod models;
 mod reset;
 mod session;
 mod wake;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use super::values::Age;
+pub use agents::{AgentDefaults, AgentSettings, Agents, WorkspaceAccess};
+pub use compaction::{
+    Compaction, CompactionMode, KeepRecent, MemoryFlush, MidTurnPrecheck, ProviderKind,
+    ProviderSection, QualityGuard,
+};
 pub use cron::{Cron, RunLog};
 pub use http::Http;
+pub use models::{Model, ModelKind, ModelSection};
 pub use reset::{Reset, ResetMode, ResetOverride, ResetType};
 pub use session::{
     ArchiveRetention, DmScope, HighWater, Maintenance, MaintenanceMode, Session, SessionScope,
@@ -28,6 +38,8 @@ pub struct Config {
     pub agents: Agents,
     /// Cron runs.
     pub cron: Cron,
+    /// Models that turns are run against, by name.
+    pub models: BTreeMap<String, ModelSection>,
     /// The HTTP door.
     pub http: Http,
     /// Sessions of the gateway's own: keys, lives, upkeep.
@@ -36,14 +48,6 @@ pub struct Config {
     pub signals: Signals,
     /// What a wake starts.
     pub wake: Wake,
-}
-
-/// Agents.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-pub struct Agents {
-    /// The agent of a bare session key, and of an adopted thread, where nobody names one.
-    pub default: String,
 }
 
 /// The signal log.
@@ -56,11 +60,18 @@ pub struct Signals {
     pub max_rows: u64,
 }
 
-impl Default for Agents {
-    fn default() -> Self {
-        Self {
-            default: "main".to_owned(),
-        }
+impl Config {
+    /// The model of this name; `None` where there is none.
+    #[must_use]
+    pub fn model(&self, name: &str) -> Option<Model> {
+        self.models.get(name)?.resolve().ok()
+    }
+
+    /// The model that turns are run against, and its name; `None` where no turn is run here.
+    #[must_use]
+    pub fn default_model(&self) -> Option<(&str, Model)> {
+        let name = self.agents.defaults.model.as_deref()?;
+        Some((name, self.model(name)?))
     }
 }
 

@@ -49,6 +49,9 @@ pub(super) async fn signals(
     // Named, so that the position is known before anything happens.
     let head = *door.service.nodes.state.head().borrow();
     let after = last.or(asked.after).unwrap_or(head);
+    if after > head {
+        return Err(beyond(after, head));
+    }
     let query = SignalsQuery {
         session: asked.session.as_deref().map(key).transpose()?,
         after: Some(after),
@@ -142,6 +145,16 @@ fn sequence(text: &str) -> Result<u64, Refusal> {
         )
         .hint("leave it out to begin now, or give after=0 to begin at the oldest")
     })
+}
+
+/// A position that the log has not reached is of another log: from there on, signals of this
+/// one would be passed over.
+fn beyond(after: u64, head: u64) -> Refusal {
+    Refusal::invalid(
+        StatusCode::BAD_REQUEST,
+        format!("the log ends at sequence {head}; {after} is after that"),
+    )
+    .hint("leave it out to begin now, or give after=0 to begin at the oldest")
 }
 
 fn bad_query(takes: &str) -> Refusal {

@@ -198,6 +198,11 @@ const ELSEWHERE: &[(&str, &str)] = &[
         "nodes_listen",
         "at the gateway's own socket: tidings nodes listen",
     ),
+    ("chat", "at the gateway's own socket: tidings chat"),
+    (
+        "session_compact",
+        "at the gateway's own socket: tidings sessions compact",
+    ),
     (
         "node_status",
         "at the socket of that machine's own agent: tidings-node status",

@@ -30,6 +30,10 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "lives",
         sql: include_str!("../migrations/0003_lives.sql"),
     },
+    Migration {
+        name: "run_sessions",
+        sql: include_str!("../migrations/0004_run_sessions.sql"),
+    },
 ];
 
 /// The newest schema that this build knows.

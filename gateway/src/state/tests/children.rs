@@ -4,7 +4,7 @@ use tidings_protocol::session_api::{ChildRuntime, RunEnd, RunEnded};
 use tidings_protocol::signal::RunOutcome;
 
 use super::*;
-use crate::state::{FinishedRun, NewChild, SpawnedChild, StateError};
+use crate::state::{FinishedRun, NewChild, RunBy, SpawnedChild, StateError};
 
 const P: &str = "agent:main:main";
 
@@ -15,6 +15,7 @@ fn child(runtime: ChildRuntime) -> NewChild {
         runtime,
         label: Some(" run\nthe tests ".to_owned()),
         task: "Run the canary tests.".to_owned(),
+        run_by: RunBy::default(),
     }
 }
 
@@ -93,9 +94,12 @@ async fn a_bare_parent_has_children_and_is_told_nothing() {
         ..child(ChildRuntime::Subagent)
     };
     let spawned = fixture.state.spawn(global).await.expect("a child");
+    assert!(!spawned.watched);
     fixture.change(spawned.session.key().as_str()).await;
     assert_eq!(fixture.number("SELECT count(*) FROM cursors"), 0);
     assert_eq!(fixture.log(spawned.session.key().as_str()).await.len(), 2);
+    assert!(fixture.spawned().await.watched);
+    assert_eq!(fixture.number("SELECT count(*) FROM cursors"), 1);
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use tidings_protocol::session_api::ChildRuntime;
 
 use super::*;
 use crate::state::engine::{OpResult, Priority, Tx};
-use crate::state::{Health, NewChild, StateError};
+use crate::state::{Health, NewChild, RunBy, StateError};
 
 /// Keeps the writer busy until it is let go.
 struct Gate {
@@ -204,6 +204,7 @@ async fn a_full_disk_takes_its_whole_group_with_it_and_none_is_half_written() {
             runtime: ChildRuntime::Subagent,
             label: None,
             task: "m".repeat(100 * 1024),
+            run_by: RunBy::default(),
         };
         state.spawn(child).await
     })

@@ -8,7 +8,7 @@ use proptest::test_runner::{Config, TestRunner};
 use tidings_protocol::session_api::{ChildRuntime, RunEnd};
 
 use super::*;
-use crate::state::{FinishedRun, GoalChange, LEASE_MS, NewChild, StateError, TurnToken};
+use crate::state::{FinishedRun, GoalChange, LEASE_MS, NewChild, RunBy, StateError, TurnToken};
 
 /// Sessions that talk: two of one agent, one of another.
 const TALKERS: [&str; 3] = ["agent:a:main", "agent:a:x", "agent:b:main"];
@@ -276,6 +276,7 @@ impl World {
             runtime: ChildRuntime::Acp,
             label: None,
             task: format!("task {}", self.sent),
+            run_by: RunBy::default(),
         };
         let spawned = self.fixture().state.spawn(child.clone()).await;
         let spawned = spawned.expect("a child");

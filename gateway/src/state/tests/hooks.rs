@@ -41,8 +41,26 @@ fn of_subagent(moment: HookMoment) -> HookEvent {
 }
 
 impl Fixture {
-    /// A hook in the conversation: what its turn takes.
+    /// A hook in the conversation that hands its program what the turn takes, which it answers.
     async fn hook(&self, event: HookEvent) -> TurnBegun {
+        let taken = self.unread_hook(event).await;
+        if let Some(token) = taken.token {
+            self.show(&token.to_string()).await;
+        }
+        taken
+    }
+
+    /// A hook has handed its program what the lease of this token is over.
+    async fn show(&self, token: &str) {
+        let shown = HookEvent {
+            lease: Some(token.to_owned()),
+            ..event(HookMoment::AnswerShown)
+        };
+        self.unread_hook(shown).await;
+    }
+
+    /// A hook whose answer has not reached its program, or not yet: what its turn takes.
+    async fn unread_hook(&self, event: HookEvent) -> TurnBegun {
         let thread = (Catalog::Claude, ThreadId::parse("w").expect("a thread"));
         let found = self.state.hook_standing(Host::GatewayLocal, thread).await;
         let found = found.expect("a look");
@@ -82,6 +100,41 @@ async fn what_a_prompts_hook_took_is_confirmed_by_the_first_that_shows_it_was_re
         let next = fixture.hook(event(HookMoment::UserPromptSubmit)).await;
         assert_eq!(next, TurnBegun::default(), "{moment:?}");
     }
+}
+
+#[tokio::test]
+async fn what_came_too_late_for_its_program_is_confirmed_by_nothing_and_told_again() {
+    let fixture = told().await;
+    fixture.queue(W, Some(T), "Please rebase.").await;
+    let late = fixture
+        .unread_hook(event(HookMoment::UserPromptSubmit))
+        .await;
+    for moment in [
+        HookMoment::PreToolUse,
+        HookMoment::PostToolUse,
+        HookMoment::Stop,
+    ] {
+        fixture.hook(event(moment)).await;
+        assert_eq!(fixture.pending(W).await, late.notices, "{moment:?}");
+    }
+    let next = fixture
+        .unread_hook(event(HookMoment::UserPromptSubmit))
+        .await;
+    assert_eq!(
+        (&next.notices, &next.messages),
+        (&late.notices, &late.messages)
+    );
+    // What an earlier hook says to have shown is not what this one took.
+    for token in ["", "zz", &late.token.expect("a token").to_string()] {
+        fixture.show(token).await;
+        fixture.hook(event(HookMoment::PreToolUse)).await;
+        assert_eq!(fixture.pending(W).await, late.notices, "{token}");
+    }
+    fixture
+        .show(&next.token.expect("a token").to_string())
+        .await;
+    fixture.hook(event(HookMoment::PreToolUse)).await;
+    assert_eq!(fixture.pending(W).await, []);
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use tidings_protocol::session_api::Recorded;
 
 use super::*;
 use crate::awareness::actor::Provenance;
-use crate::state::{Compaction, NewInput};
+use crate::state::{Compacted, Compaction, NewInput};
 
 const W: &str = "agent:main:w";
 const S: &str = "agent:main:s";
@@ -114,6 +114,7 @@ async fn a_compaction_makes_the_session_tells_nobody_and_is_counted_where_it_was
         session: address(S),
         automatic,
         dedupe_key: dedupe_key.map(str::to_owned),
+        left: None,
     };
     let record = async |compaction| {
         let recorded = fixture.state.record_compaction(compaction).await;
@@ -131,6 +132,55 @@ async fn a_compaction_makes_the_session_tells_nobody_and_is_counted_where_it_was
     let actors = "SELECT count(*) FROM session_state_events WHERE actor_type = 'system'";
     assert_eq!(fixture.number(actors), 3);
     assert_eq!(fixture.pending(W).await, []);
+}
+
+#[tokio::test]
+async fn what_a_compaction_left_is_written_with_it_and_a_new_conversation_begins_without() {
+    let fixture = Fixture::new();
+    let entry = r#"{"sessionId":"s","updatedAt":1,"memoryFlushCompactionCount":0}"#;
+    let entries = vec![(address(S), serde_json::from_str(entry).expect("an entry"))];
+    fixture.state.add_entries(entries).await.expect("added");
+    let compaction = Compaction {
+        session: address(S),
+        automatic: true,
+        dedupe_key: Some("c".to_owned()),
+        left: Some(Compacted {
+            context_tokens: 77,
+            session_file: Some("next.jsonl".to_owned()),
+        }),
+    };
+    let recorded = fixture.state.record_compaction(compaction.clone()).await;
+    assert!(recorded.expect("an answer").recorded);
+    let entry = fixture.entry(S).await;
+    assert_eq!(entry["contextTokens"], 77);
+    assert_eq!(entry["sessionFile"], "next.jsonl");
+    assert_eq!(entry["compactionCount"], 1);
+    assert_eq!(entry.get("memoryFlushCompactionCount"), None);
+    // What is recorded already changes nothing.
+    let repeated = Compaction {
+        left: Some(Compacted {
+            context_tokens: 5,
+            session_file: None,
+        }),
+        ..compaction
+    };
+    fixture
+        .state
+        .record_compaction(repeated)
+        .await
+        .expect("an answer");
+    assert_eq!(fixture.entry(S).await["contextTokens"], 77);
+    fixture
+        .state
+        .reset_session(address(S))
+        .await
+        .expect("reset");
+    let entry = fixture.entry(S).await;
+    assert_eq!(
+        (entry.get("contextTokens"), entry.get("sessionFile")),
+        (None, None)
+    );
+    assert_eq!(entry["compactionCount"], 1);
 }
 
 #[tokio::test]

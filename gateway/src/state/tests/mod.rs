@@ -21,6 +21,7 @@ mod pairing;
 mod rate;
 mod replaced;
 mod retention;
+mod runner;
 mod sessions;
 mod tokens;
 mod turns;

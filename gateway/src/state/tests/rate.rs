@@ -233,6 +233,11 @@ fn durable_signals_beside_plain_rows_in_the_same_groups() {
             &of_many,
             "p99 <= 8 ms",
         );
+        say_waits(
+            "a text-keyed row and a cursor each, in the same groups",
+            &of_plain,
+            "-",
+        );
         for bench in [few, many, plain_rows] {
             bench.state.close().await;
         }

@@ -79,7 +79,7 @@ pub fn main() -> ExitCode {
     }
     let cli: Cli = match usage::parse(&arguments) {
         Ok(cli) => cli,
-        Err(code) => return code,
+        Err(code) => return hook::code_of_refusal(&arguments, code),
     };
     let output = cli.common.output();
     let Some(command) = cli.command else {

@@ -6,11 +6,38 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-use tidings_protocol::session_api::{Caller, HookAnswer, HookEvent, Introduction, Reply, Request};
+use tidings_protocol::session_api::{
+    Caller, HookAnswer, HookEvent, HookMoment, Introduction, Reply, Request,
+};
 use tidings_protocol::wire::MAX_FRAME_BYTES;
 use tidings_protocol::wire::frame::{HEADER_BYTES, body_length, decode, encode};
 
 use super::Silent;
+
+/// A question that was answered.
+pub(super) struct Asked {
+    stream: UnixStream,
+    /// What it was answered.
+    pub(super) told: HookAnswer,
+}
+
+impl Asked {
+    /// Says that the program has been handed the answer, and waits until that is noted: what
+    /// the program does next confirms it.
+    pub(super) fn shown(mut self) {
+        let event = HookEvent {
+            lease: self.told.turn.token,
+            ..HookEvent::new(HookMoment::AnswerShown)
+        };
+        if let Ok(frame) = encode(&Request::HookEvent(event)) {
+            // Where it does not arrive, the program is told once more.
+            let _ = self
+                .stream
+                .write_all(&frame)
+                .map(|()| read(&mut self.stream));
+        }
+    }
+}
 
 /// Says what happened in the caller's conversation. A socket where nobody answers is silence
 /// without a reason: most machines have none most of the time.
@@ -19,7 +46,7 @@ pub(super) fn ask(
     caller: &Caller,
     event: HookEvent,
     limit: Duration,
-) -> Result<HookAnswer, Silent> {
+) -> Result<Asked, Silent> {
     let mut stream = UnixStream::connect(socket).map_err(|error| match error.kind() {
         ErrorKind::NotFound | ErrorKind::ConnectionRefused => Silent::Nothing,
         _ => Silent::because(error),
@@ -34,7 +61,7 @@ pub(super) fn ask(
         .write_all(&[introduction, request].concat())
         .map_err(Silent::because)?;
     match read(&mut stream)? {
-        Reply::HookEvent(answer) => Ok(answer),
+        Reply::HookEvent(told) => Ok(Asked { stream, told }),
         Reply::Error(error) => Err(Silent::because(error)),
         _ => Err(Silent::because("the answer is to another question")),
     }

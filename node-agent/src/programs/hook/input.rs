@@ -139,6 +139,7 @@ impl HookInput {
             prompt_id: self.prompt_id.short().or_else(|| self.turn_id.short()),
             agent_id: self.agent_id.short(),
             agent_type: self.agent_type.short(),
+            lease: None,
             trigger: match self.trigger.text() {
                 Some("manual") => CompactionTrigger::Manual,
                 _ => CompactionTrigger::Automatic,

@@ -18,7 +18,12 @@ const MAX_BYTES: u64 = 64 * 1024;
 /// Notes why a hook said nothing. Where it cannot, nobody is told.
 pub(super) fn note(state_dir: &Path, program: Program, reason: &str) {
     let path = state_dir.join(LOG_FILE);
-    let full = path.metadata().is_ok_and(|file| file.len() >= MAX_BYTES);
+    let there = path.symlink_metadata();
+    if there.as_ref().is_ok_and(|file| !file.is_file()) {
+        // A pipe would have a hook wait for a reader, a link lead it elsewhere.
+        return;
+    }
+    let full = there.is_ok_and(|file| file.len() >= MAX_BYTES);
     let mut options = OpenOptions::new();
     options.create(true).mode(0o600);
     if full {
@@ -49,5 +54,20 @@ mod tests {
         }
         let size = dir.path().join(LOG_FILE).metadata().expect("a log").len();
         assert!(size > 1_000 && size < MAX_BYTES + 2_000, "{size}");
+    }
+
+    #[test]
+    fn a_log_that_is_no_file_is_left_alone_and_nobody_waits_for_it() {
+        let dir = tempfile::tempdir().expect("scratch");
+        let elsewhere = dir.path().join("elsewhere");
+        std::os::unix::fs::symlink(&elsewhere, dir.path().join(LOG_FILE)).expect("a link");
+        note(dir.path(), Program::Codex, "nobody hears it");
+        assert!(!elsewhere.exists());
+        std::fs::remove_file(dir.path().join(LOG_FILE)).expect("removed");
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        let pipe = dir.path().join(LOG_FILE);
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0)
+            .expect("a pipe");
+        note(dir.path(), Program::Codex, "nobody hears it");
     }
 }

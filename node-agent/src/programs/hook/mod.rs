@@ -9,6 +9,7 @@ mod log;
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -20,12 +21,15 @@ use tidings_protocol::session_api::{Caller, HookEvent, HookMoment};
 use super::Program;
 use super::binding::{self, Began};
 use crate::cli::state_dir::state_dir;
+use ask::Asked;
 use input::{HookInput, Source};
 
 /// The verb.
 pub const VERB: &str = "hook";
 /// How long a hook may take, everything included: its program waits for it.
 const BUDGET: Duration = Duration::from_millis(250);
+/// How much longer a program may take to read an answer that is being written.
+const WRITE_GRACE: Duration = Duration::from_millis(250);
 
 /// A hook to be run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,6 +62,16 @@ pub fn plain(arguments: &[OsString], socket: &'static str) -> Option<Hook> {
         }
     }
     Some(hook)
+}
+
+/// With which code a command line ends that is none, given the code that any other would end
+/// with: a program takes a failed hook for a refusal, so a hook of a known program never fails.
+pub fn code_of_refusal(arguments: &[OsString], code: ExitCode) -> ExitCode {
+    let word = |at: usize| arguments.get(at).and_then(|word| word.to_str());
+    match (word(1), word(2).and_then(Program::parse)) {
+        (Some(VERB), Some(_)) => ExitCode::SUCCESS,
+        _ => code,
+    }
 }
 
 /// Why a hook says nothing.
@@ -93,10 +107,16 @@ pub fn run(hook: &Hook) {
         }
     }
     match end {
-        Ok(answer) => {
+        Ok((answer, asked)) => {
             let mut out = std::io::stdout().lock();
-            // Whoever does not read it has gone.
-            let _ = out.write_all(answer.as_bytes()).and_then(|()| out.flush());
+            // Whoever does not read it has gone, and is told again when it is back.
+            if out
+                .write_all(answer.as_bytes())
+                .and_then(|()| out.flush())
+                .is_ok()
+            {
+                asked.shown();
+            }
         }
         Err(Silent::Nothing) => {}
         Err(Silent::Because(reason)) => log::note(&dir, hook.program, &reason),
@@ -107,16 +127,19 @@ pub fn run(hook: &Hook) {
 fn watch_the_time(turn: Arc<AtomicBool>, dir: PathBuf, program: Program) {
     let watch = move || {
         thread::sleep(BUDGET);
-        if !turn.swap(true, Ordering::AcqRel) {
+        if turn.swap(true, Ordering::AcqRel) {
+            thread::sleep(WRITE_GRACE);
+        } else {
             log::note(&dir, program, &format!("no answer within {BUDGET:?}"));
-            std::process::exit(0);
         }
+        std::process::exit(0);
     };
     // Without a thread the sockets' own limits hold.
     let _ = thread::Builder::new().spawn(watch);
 }
 
-fn attempt(hook: &Hook, dir: &Path) -> Result<String, Silent> {
+/// What the program is to be told, and who told it.
+fn attempt(hook: &Hook, dir: &Path) -> Result<(String, Asked), Silent> {
     let input = HookInput::read(std::io::stdin().lock()).map_err(Silent::because)?;
     let Some(mut event) = input.event() else {
         return Err(Silent::Nothing);
@@ -131,8 +154,9 @@ fn attempt(hook: &Hook, dir: &Path) -> Result<String, Silent> {
         thread_id: spoken_for,
     };
     let socket = dir.join(hook.socket);
-    let told = ask::ask(&socket, &caller, event, BUDGET)?;
-    answer::answer(input.name(), &told.turn).ok_or(Silent::Nothing)
+    let asked = ask::ask(&socket, &caller, event, BUDGET)?;
+    let answer = answer::answer(input.name(), &asked.told.turn).ok_or(Silent::Nothing)?;
+    Ok((answer, asked))
 }
 
 /// Notes where the program is now. A conversation that was cleared away is what the gateway

@@ -1,9 +1,14 @@
 //! A JSON text that is edited in place: what is not changed keeps its bytes, its order and
 //! its white space.
 
+use std::collections::HashSet;
+
 use serde::Serialize;
 use serde::de::IgnoredAny;
 use serde_json::ser::{PrettyFormatter, Serializer};
+
+/// How deep arrays and objects may lie in each other.
+const MAX_DEPTH: usize = 128;
 
 /// A text that is not what it should be. Nothing of its content is repeated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -88,6 +93,7 @@ impl JsonText {
     /// Reads a text, which must be a JSON object; an empty one counts as an empty object.
     pub(super) fn parse(text: &str) -> Result<Self, Broken> {
         let text = if text.trim().is_empty() { "{}\n" } else { text };
+        // Reading its values does not recurse; making nodes of them does.
         serde_json::from_str::<IgnoredAny>(text).map_err(|error| {
             Broken(format!(
                 "it is no JSON: line {}, column {}",
@@ -98,8 +104,9 @@ impl JsonText {
         let mut reader = Reader {
             text: text.as_bytes(),
             at: 0,
+            depth: 0,
         };
-        let root = reader.value();
+        let root = reader.value()?;
         if !matches!(root.kind, Kind::Object(_)) {
             return Err(Broken("it is no JSON object".to_owned()));
         }
@@ -247,22 +254,17 @@ impl JsonText {
 struct Reader<'a> {
     text: &'a [u8],
     at: usize,
+    depth: usize,
 }
 
 impl Reader<'_> {
-    fn value(&mut self) -> Node {
+    fn value(&mut self) -> Result<Node, Broken> {
         self.blank();
         let start = self.at;
         let kind = match self.peek() {
-            b'{' => Kind::Object(self.list(b'}', |reader| {
-                let name = reader.name();
-                reader.blank();
-                // The colon.
-                reader.at += 1;
-                name
-            })),
+            b'{' => Kind::Object(self.members()?),
             b'[' => {
-                let items = self.list(b']', |_| String::new());
+                let items = self.list(b']', |_| Ok(String::new()))?;
                 Kind::Array(items.into_iter().map(|(_, item)| item).collect())
             }
             b'"' => {
@@ -279,34 +281,67 @@ impl Reader<'_> {
                 Kind::Scalar
             }
         };
-        Node {
+        Ok(Node {
             start,
             end: self.at,
             kind,
-        }
+        })
+    }
+
+    /// The members of an object. Of two that have one name, each program means another: such
+    /// a text is nobody's to edit.
+    fn members(&mut self) -> Result<Vec<(String, Entry)>, Broken> {
+        let mut names = HashSet::new();
+        self.list(b'}', |reader| {
+            let start = reader.at;
+            let name = reader.name();
+            if !names.insert(name.clone()) {
+                let line = reader.line(start);
+                return Err(Broken(format!("it has a member twice: line {line}")));
+            }
+            reader.blank();
+            // The colon.
+            reader.at += 1;
+            Ok(name)
+        })
     }
 
     /// The entries up to `end`; `head` reads what stands before each value.
-    fn list(&mut self, end: u8, head: impl Fn(&mut Self) -> String) -> Vec<(String, Entry)> {
+    fn list(
+        &mut self,
+        end: u8,
+        mut head: impl FnMut(&mut Self) -> Result<String, Broken>,
+    ) -> Result<Vec<(String, Entry)>, Broken> {
+        if self.depth == MAX_DEPTH {
+            let line = self.line(self.at);
+            let message = format!("it is nested more than {MAX_DEPTH} deep: line {line}");
+            return Err(Broken(message));
+        }
+        self.depth += 1;
         let mut entries = Vec::new();
         self.at += 1;
         loop {
             self.blank();
             match self.peek() {
                 b',' => self.at += 1,
-                byte if byte == end => {
-                    self.at += 1;
-                    return entries;
+                byte if byte == end || byte == 0 => {
+                    self.at += usize::from(byte == end);
+                    self.depth -= 1;
+                    return Ok(entries);
                 }
-                0 => return entries,
                 _ => {
                     let start = self.at;
-                    let name = head(self);
-                    let value = self.value();
+                    let name = head(self)?;
+                    let value = self.value()?;
                     entries.push((name, Entry { start, value }));
                 }
             }
         }
+    }
+
+    /// The line of this place, counted from one.
+    fn line(&self, at: usize) -> usize {
+        self.text[..at].split(|byte| *byte == b'\n').count()
     }
 
     fn name(&mut self) -> String {
@@ -418,8 +453,32 @@ mod tests {
             ("[]", "it is no JSON object"),
             ("null", "it is no JSON object"),
             ("\u{feff}{}", "it is no JSON: line 1, column 1"),
+            (
+                "{\"secret\": 1,\n \"s\\u0065cret\": 2}",
+                "it has a member twice: line 2",
+            ),
+            (
+                "{\"a\": [{\"b\": {}, \"c\": 1, \"b\": 2}]}",
+                "it has a member twice: line 1",
+            ),
         ] {
             assert_eq!(JsonText::parse(text).expect_err(text).to_string(), error);
+        }
+        parsed("{\"a\": {\"a\": 1}, \"b\": [{\"a\": 1}, {\"a\": 1}]}");
+    }
+
+    #[test]
+    fn a_text_may_be_nested_as_deep_as_the_limit_and_no_deeper() {
+        let nested = |arrays: usize| {
+            let (open, close) = ("[".repeat(arrays), "]".repeat(arrays));
+            JsonText::parse(&format!("{{\n\"a\": {open}{close}\n}}"))
+        };
+        assert!(nested(MAX_DEPTH - 1).is_ok());
+        for arrays in [MAX_DEPTH, 200_000] {
+            assert_eq!(
+                nested(arrays).expect_err("too deep").to_string(),
+                "it is nested more than 128 deep: line 2"
+            );
         }
     }
 

@@ -28,6 +28,8 @@ pub enum Standing {
     Installed,
     /// They are in part, or what they call is not there.
     Incomplete,
+    /// Its configuration cannot be read, so that nobody knows.
+    Unreadable,
 }
 
 /// One program, as its user has it.
@@ -84,42 +86,32 @@ fn look_at(homes: &Homes, program: Program, own_name: &str) -> (IntegrationLook,
         next: None,
     };
     let held = held(&homes.files(program));
-    let incomplete = |what: String, next: &str, look: IntegrationLook| {
-        let look = IntegrationLook {
-            standing: Standing::Incomplete,
-            next: Some(next.to_owned()),
-            ..look
-        };
-        let finding = Finding {
-            severity: Severity::Warning,
-            what: format!("{}: {what}", name(program)),
-            hint: next.to_owned(),
-        };
-        (look, Some(finding))
-    };
-    if held.hooks.is_empty() && held.server.is_none() {
-        let next = Some(integrate);
-        return (IntegrationLook { next, ..look }, None);
-    }
     let called = held.hooks.first().and_then(|(_, line)| hook_of_ours(line));
     let look = IntegrationLook {
         command: called.clone().or_else(|| held.server.clone()),
         ..look
     };
     if let Some(broken) = held.broken {
-        return incomplete(broken, &format!("mend that file, then {integrate}"), look);
+        let next = format!("mend that file, then {integrate}");
+        return wanting(Standing::Unreadable, (program, broken), &next, look);
     }
+    if held.hooks.is_empty() && held.server.is_none() {
+        let next = Some(integrate);
+        return (IntegrationLook { next, ..look }, None);
+    }
+    let incomplete =
+        |what: String, look| wanting(Standing::Incomplete, (program, what), &integrate, look);
     let missing = hooks::events(program)
         .iter()
         .any(|event| !held.hooks.iter().any(|(there, _)| there == event));
     if missing || held.server.is_none() {
         let what = "its configuration has only a part of what tidings needs".to_owned();
-        return incomplete(what, &integrate, look);
+        return incomplete(what, look);
     }
     for command in called.iter().chain(&held.server) {
         let Some(path) = find(command) else {
             let what = format!("its configuration calls {command}, which is not there");
-            return incomplete(what, &integrate, look);
+            return incomplete(what, look);
         };
         match version(&path) {
             Some(version) if version == env!("CARGO_PKG_VERSION") => {}
@@ -128,11 +120,11 @@ fn look_at(homes: &Homes, program: Program, own_name: &str) -> (IntegrationLook,
                     "its configuration calls {command}, which is version {version} and not {}",
                     env!("CARGO_PKG_VERSION")
                 );
-                return incomplete(what, &integrate, look);
+                return incomplete(what, look);
             }
             None => {
                 let what = format!("its configuration calls {command}, which does not run");
-                return incomplete(what, &integrate, look);
+                return incomplete(what, look);
             }
         }
     }
@@ -142,6 +134,26 @@ fn look_at(homes: &Homes, program: Program, own_name: &str) -> (IntegrationLook,
         ..look
     };
     (look, None)
+}
+
+/// A program that something is wrong with, and the finding that says what.
+fn wanting(
+    standing: Standing,
+    (program, what): (Program, String),
+    next: &str,
+    look: IntegrationLook,
+) -> (IntegrationLook, Option<Finding>) {
+    let look = IntegrationLook {
+        standing,
+        next: Some(next.to_owned()),
+        ..look
+    };
+    let finding = Finding {
+        severity: Severity::Warning,
+        what: format!("{}: {what}", name(program)),
+        hint: next.to_owned(),
+    };
+    (look, Some(finding))
 }
 
 fn held(files: &[(Part, PathBuf)]) -> Held {

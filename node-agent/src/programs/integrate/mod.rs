@@ -239,6 +239,7 @@ impl Integration {
             (Part::TomlServer, Doing::Uninstall) => servers::uninstall_toml(text),
         };
         let after = edited.map_err(|error| broken(&found.path, &error))?;
+        let after = with_line_ends_of(text, after);
         let change = match doing {
             Doing::Uninstall if !found.is_there() || after == *text => Change::None,
             Doing::Uninstall if matches!(after.trim(), "" | "{}") => Change::Removed,
@@ -310,6 +311,15 @@ impl Integration {
     }
 }
 
+/// The text after an edit, with the line ends of the one before it, where those are all CRLF.
+fn with_line_ends_of(before: &str, after: String) -> String {
+    let lines = before.matches('\n').count();
+    if lines == 0 || before.matches("\r\n").count() < lines {
+        return after;
+    }
+    after.replace("\r\n", "\n").replace('\n', "\r\n")
+}
+
 fn current_dir() -> Result<PathBuf, ApiError> {
     std::env::current_dir().map_err(|error| {
         let message = format!("the current directory cannot be read: {error}");
@@ -323,4 +333,49 @@ fn broken(path: &Path, error: &Broken) -> ApiError {
         format!("{} is left as it is: {error}", path.display()),
     )
     .with_hint("mend that file, then run the command again; no file was changed")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn planned(text: &str, part: Part, doing: Doing) -> String {
+        let integration = Integration {
+            program: Program::Codex,
+            scope: Scope::User,
+            own_name: "tidings",
+            state_dir: None,
+        };
+        let dir = tempfile::tempdir().expect("scratch");
+        let path = dir.path().join("config");
+        std::fs::write(&path, text).expect("a file");
+        let found = read(&path).expect("read");
+        let invocation = Invocation::by_name("tidings", None);
+        let planned = integration.plan(found, part, (doing, &invocation));
+        planned.expect("planned").after
+    }
+
+    #[test]
+    fn a_file_whose_lines_all_end_in_crlf_keeps_them_and_gets_its_bytes_back() {
+        for (part, before) in [
+            (
+                Part::TomlServer,
+                "# mine\r\nmodel = \"o\"\r\n\r\n[mcp_servers.files]\r\ncommand = \"npx\"\r\n",
+            ),
+            (Part::Hooks, "{\r\n  \"z\": [\r\n    1\r\n  ]\r\n}\r\n"),
+        ] {
+            let after = planned(before, part, Doing::Install);
+            assert!(after.matches('\n').count() > before.matches('\n').count());
+            assert_eq!(after.matches("\r\n").count(), after.matches('\n').count());
+            assert_eq!(planned(&after, part, Doing::Install), after);
+            assert_eq!(planned(&after, part, Doing::Uninstall), before);
+        }
+    }
+
+    #[test]
+    fn line_ends_of_both_kinds_are_left_as_the_edit_has_them() {
+        for before in ["", "a", "a\n", "a\r\nb\n"] {
+            assert_eq!(with_line_ends_of(before, "a\r\nb\n".to_owned()), "a\r\nb\n");
+        }
+    }
 }

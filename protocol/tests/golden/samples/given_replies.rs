@@ -53,6 +53,7 @@ fn sending() -> Vec<(&'static str, Reply)> {
         session_id: "6f0d6a1e".to_owned(),
         message_id: 7,
         sequence: 42,
+        watched: true,
         queued: true,
         ran: false,
     };

@@ -75,6 +75,7 @@ fn status() -> Status {
             started_at: NOON,
             database: "ok".to_owned(),
             warnings: vec!["the disk is nearly full".to_owned()],
+            model: Some("small".to_owned()),
             server_certificate_not_after: NOON + 7_776_000_000,
             authority_not_after: NOON + 315_360_000_000,
         },

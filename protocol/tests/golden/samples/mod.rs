@@ -1,6 +1,7 @@
 //! Fixed values of everything that travels or is stored, with every field set and every
 //! variant shown.
 
+mod chat;
 mod given;
 mod given_replies;
 mod machines;
@@ -109,6 +110,8 @@ pub(crate) fn all() -> Vec<Sample> {
     all.extend(framed("reply", machines::all()));
     all.extend(framed("reply", replies::all()));
     all.extend(framed("reply", given_replies::all()));
+    all.extend(framed("request", chat::requests()));
+    all.extend(framed("reply", chat::replies()));
     let markers = [
         ("at the start of a file", Marker::at_start(parts::NOON)),
         ("with all it can carry", parts::full_marker()),

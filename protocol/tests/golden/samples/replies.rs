@@ -177,12 +177,16 @@ fn rows() -> Sessions {
         host: Some(Host::GatewayLocal),
         node: Some(host_name()),
         state_version: Some(42),
+        context_tokens: Some(21_000),
+        compaction_count: Some(2),
     };
     let bare = SessionRow {
         label: None,
         host: None,
         node: None,
         state_version: None,
+        context_tokens: None,
+        compaction_count: None,
         ..row.clone()
     };
     Sessions {

@@ -289,6 +289,7 @@ fn turns() -> Vec<(&'static str, Request)> {
         prompt_id: Some("p-1".into()),
         agent_id: Some("a1b2".into()),
         agent_type: Some("Explore".into()),
+        lease: Some("0011".into()),
         trigger: CompactionTrigger::Manual,
     };
     vec![

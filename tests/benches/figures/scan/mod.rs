@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tidings_tests::{Scratch, time_on_cpu};
 
+use crate::spec::{Comparison, Figure};
 use crate::table::Figures;
 use work::{HUMAN_EVERY, Results, bare_scan, classify, transcript};
 
@@ -62,10 +63,16 @@ fn measure(results: Results, names: &Names, figures: &mut Figures) {
     let rate = |time: Duration| {
         #[expect(clippy::cast_precision_loss, reason = "a rate with two digits")]
         let bytes = bytes as f64;
-        format!("{:.2} GB/s", bytes / time.as_secs_f64() / 1e9)
+        bytes / time.as_secs_f64() / 1e9
     };
-    figures.add(names.rate, rate(classified), ">= 2 GB/s");
-    figures.add(names.bare, rate(bare), "-");
+    let shown = |time| format!("{:.2} GB/s", rate(time));
+    figures.add(names.rate, shown(classified), ">= 2 GB/s");
+    figures.add(names.bare, shown(bare), "-");
     let ratio = bare.as_secs_f64() / classified.as_secs_f64();
     figures.add(names.ratio, format!("{ratio:.2}"), ">= 0.4");
+    if results == Results::Large {
+        let bare_rate = || Comparison::with(names.bare, rate(bare), "GB/s");
+        figures.result(Figure::ScanRatio, ratio, bare_rate());
+        figures.result(Figure::ScanRate, rate(classified), bare_rate());
+    }
 }

@@ -1,216 +1,37 @@
-//! Takes over the sessions of a state directory of the OpenClaw layout, which is only read.
+//! The entries of another store as they are here: keys as they are today, fields that can be
+//! meant. Pure.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use serde::Serialize;
 use serde_json::{Map, Value, json};
-use tidings_node::private_files::FileError;
 use tidings_protocol::EpochMs;
 
-use super::artefacts::{Artefact, Kind, Named, classify, transcript_name};
-use super::files::Files;
-use super::merge::entry_of;
-use super::names;
-use super::projection::{MAX_STORE_BYTES, ProjectionError, Stores};
-use super::routing::current_key;
+use super::{LeftOut, left_out};
 use crate::config::Session;
+use crate::sessions::artefacts::{Named, transcript_name};
+use crate::sessions::merge::entry_of;
+use crate::sessions::names;
+use crate::sessions::routing::current_key;
 use crate::state::{AgentId, Entry, SessionAddress};
 
-/// What was taken over, and what was not.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Imported {
-    /// Each agent.
-    pub agents: Vec<ImportedAgent>,
-    /// What could not be taken, each with its reason.
-    pub left_out: Vec<LeftOut>,
-}
-
-/// What was taken over of one agent.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ImportedAgent {
-    /// The agent.
-    pub agent_id: String,
-    /// Entries that are new here.
-    pub entries: usize,
-    /// Entries that stood here already, and stay as they are.
-    pub standing: usize,
-    /// Files that are new here.
-    pub files: usize,
-    /// Their size.
-    pub bytes: u64,
-}
-
-/// Something that could not be taken.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct LeftOut {
-    /// Whose.
-    pub agent_id: String,
-    /// A session key, or a file.
-    pub what: String,
-    /// Why.
-    pub reason: String,
-}
-
 /// A store of that layout, and how its keys are read.
-struct Source<'a> {
-    dir: &'a Path,
-    agent: &'a AgentId,
-    session: &'a Session,
-    now: EpochMs,
+pub(super) struct Source<'a> {
+    pub(super) dir: &'a Path,
+    pub(super) agent: &'a AgentId,
+    pub(super) session: &'a Session,
+    pub(super) now: EpochMs,
 }
 
 /// The entries of a store of that layout, as they are here.
 #[derive(Debug, Default)]
-struct Converted {
-    entries: BTreeMap<SessionAddress, Entry>,
-    left_out: Vec<LeftOut>,
-}
-
-impl Stores {
-    /// Takes over every agent of `source`. What stands here already stays; a second time
-    /// finds nothing new.
-    pub async fn import(
-        &self,
-        source: &Path,
-        session: &Session,
-    ) -> Result<Imported, ProjectionError> {
-        let mut imported = Imported::default();
-        let agents = names::agents_dir(source);
-        let listed = self.blocking(move |files| files.list_dirs(&agents)).await?;
-        for name in listed {
-            match AgentId::parse(&name) {
-                Ok(agent) if agent.as_str() == name => {
-                    self.import_agent(source, &agent, session, &mut imported)
-                        .await?;
-                }
-                _ => imported.left_out.push(LeftOut {
-                    agent_id: name,
-                    what: "the agent".to_owned(),
-                    reason: "its directory's name is no agent id".to_owned(),
-                }),
-            }
-        }
-        Ok(imported)
-    }
-
-    async fn import_agent(
-        &self,
-        source: &Path,
-        agent: &AgentId,
-        session: &Session,
-        imported: &mut Imported,
-    ) -> Result<(), ProjectionError> {
-        let dir = names::sessions_dir(source, agent);
-        let (owner, from) = (agent.clone(), dir.clone());
-        let to = names::sessions_dir(&self.state_dir, agent);
-        // Files first: an entry that is shown has its transcript.
-        let copied = self
-            .blocking(move |files| copy_files(files, &from, &to, &owner))
-            .await?;
-        let path = dir.join(names::STORE);
-        let read = self
-            .blocking(move |files| files.read(&path, MAX_STORE_BYTES))
-            .await;
-        let store = Source {
-            dir: &dir,
-            agent,
-            session,
-            now: self.clock.now(),
-        };
-        let converted = match read {
-            Ok(Some((content, _))) => convert(&content, &store),
-            Ok(None) => Converted::default(),
-            Err(error) => Converted::refused(agent, names::STORE, &error.to_string()),
-        };
-        let all = converted.entries.len();
-        let added = self
-            .state
-            .add_entries(converted.entries.into_iter().collect())
-            .await?;
-        self.sync(agent).await?;
-        imported.agents.push(ImportedAgent {
-            agent_id: agent.to_string(),
-            entries: added,
-            standing: all - added,
-            files: copied.files,
-            bytes: copied.bytes,
-        });
-        imported.left_out.extend(copied.left_out);
-        imported.left_out.extend(converted.left_out);
-        Ok(())
-    }
-}
-
-#[derive(Default)]
-struct Copied {
-    files: usize,
-    bytes: u64,
-    left_out: Vec<LeftOut>,
-}
-
-/// Copies what belongs to sessions, and names what does not.
-fn copy_files(files: &Files, from: &Path, to: &Path, agent: &AgentId) -> Result<Copied, FileError> {
-    let mut copied = Copied::default();
-    for file in files.list(from)? {
-        let mut leave_out = |reason: &str| {
-            copied.left_out.push(left_out(agent, &file.name, reason));
-        };
-        match classify(&file.name) {
-            Artefact::Of(Kind::Lock, _) => {
-                leave_out("a lock: the program that holds it may still write");
-                continue;
-            }
-            Artefact::Of(Kind::Draft, _) => {
-                leave_out("a program left it half-way");
-                continue;
-            }
-            Artefact::Of(..) => {}
-            Artefact::Ours => {
-                if file.name != names::STORE {
-                    leave_out("it is neither a store nor a transcript");
-                }
-                continue;
-            }
-            Artefact::Foreign => {
-                leave_out("it is neither a store nor a transcript");
-                continue;
-            }
-        }
-        let target = to.join(&file.name);
-        match files.look(&target)? {
-            Some(seen) if seen.size == file.seen.size => continue,
-            Some(_) => {
-                leave_out("another file of this name stands here");
-                continue;
-            }
-            None => {}
-        }
-        files.create_dir(to)?;
-        match files.copy(&from.join(&file.name), &target) {
-            Ok(bytes) => {
-                copied.files += 1;
-                copied.bytes += bytes;
-            }
-            Err(error) => leave_out(&error.to_string()),
-        }
-    }
-    Ok(copied)
-}
-
-fn left_out(agent: &AgentId, what: &str, reason: &str) -> LeftOut {
-    LeftOut {
-        agent_id: agent.to_string(),
-        what: what.to_owned(),
-        reason: reason.to_owned(),
-    }
+pub(super) struct Converted {
+    pub(super) entries: BTreeMap<SessionAddress, Entry>,
+    pub(super) left_out: Vec<LeftOut>,
 }
 
 impl Converted {
-    fn refused(agent: &AgentId, what: &str, reason: &str) -> Self {
+    pub(super) fn refused(agent: &AgentId, what: &str, reason: &str) -> Self {
         Self {
             entries: BTreeMap::new(),
             left_out: vec![left_out(agent, what, reason)],
@@ -219,7 +40,7 @@ impl Converted {
 }
 
 /// The entries of a store of that layout: keys as they are today, fields that can be meant.
-fn convert(content: &[u8], source: &Source<'_>) -> Converted {
+pub(super) fn convert(content: &[u8], source: &Source<'_>) -> Converted {
     let Ok(written) = serde_json::from_slice::<Map<String, Value>>(content) else {
         return Converted::refused(source.agent, names::STORE, "it is not a JSON object");
     };
@@ -233,7 +54,7 @@ fn convert(content: &[u8], source: &Source<'_>) -> Converted {
 }
 
 /// A key as a report shows it: it may be anything.
-fn shown(key: &str) -> String {
+pub(super) fn shown(key: &str) -> String {
     let key: String = key.chars().filter(|c| !c.is_control()).take(200).collect();
     format!("entry {key}")
 }
@@ -291,7 +112,7 @@ impl Converted {
         name.filter(|name| Some(name) != usual.as_ref())
     }
 
-    fn leave_out(&mut self, source: &Source<'_>, what: &str, reason: &str) {
+    pub(super) fn leave_out(&mut self, source: &Source<'_>, what: &str, reason: &str) {
         self.left_out.push(left_out(source.agent, what, reason));
     }
 }

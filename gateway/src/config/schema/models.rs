@@ -1,0 +1,87 @@
+//! Models that turns are run against.
+
+use serde::{Deserialize, Serialize};
+
+/// `[models.<name>]`: a model, and how it is reached. A later layer may say what an earlier
+/// one left out, so each key is optional here; [`ModelSection::resolve`] asks for all of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct ModelSection {
+    /// How the server is spoken to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<ModelKind>,
+    /// Where the server is, with its `/v1`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base_url: Option<String>,
+    /// What the server calls the model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The environment variable with the key; absent for a server that asks for none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub api_key_env: Option<String>,
+    /// How many tokens the model sees at most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context_window: Option<u64>,
+}
+
+/// How a model's server is spoken to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ModelKind {
+    /// `POST <baseUrl>/chat/completions`.
+    Openai,
+    /// `POST <baseUrl>/messages`.
+    Anthropic,
+}
+
+/// A model with everything that is needed to ask it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Model {
+    /// How the server is spoken to.
+    pub kind: ModelKind,
+    /// Where the server is, without a slash at the end.
+    pub base_url: String,
+    /// What the server calls the model.
+    pub model: String,
+    /// The environment variable with the key.
+    pub api_key_env: Option<String>,
+    /// How many tokens the model sees at most.
+    pub context_window: u64,
+}
+
+/// The key of a section that does not say enough, and what is wrong.
+pub(in crate::config) type Flaw = (&'static str, &'static str);
+
+impl ModelSection {
+    /// The model, or the first key that is missing or cannot be meant.
+    pub(in crate::config) fn resolve(&self) -> Result<Model, Flaw> {
+        let base_url = self.base_url.as_deref().unwrap_or_default();
+        let base_url = base_url.trim().trim_end_matches('/');
+        let is_url = ["http://", "https://"]
+            .iter()
+            .any(|scheme| base_url.len() > scheme.len() && base_url.starts_with(scheme));
+        let model = self.model.as_deref().unwrap_or_default().trim();
+        let api_key_env = self.api_key_env.as_deref().map(str::trim);
+        if !is_url {
+            return Err(("baseUrl", "it is needed: http:// or https://, with its /v1"));
+        }
+        if model.is_empty() {
+            return Err(("model", "it is needed: what the server calls the model"));
+        }
+        if api_key_env.is_some_and(|name| name.is_empty() || name.contains(['=', '\0'])) {
+            return Err(("apiKeyEnv", "it is the name of an environment variable"));
+        }
+        Ok(Model {
+            kind: self
+                .kind
+                .ok_or(("kind", "it is needed: openai or anthropic"))?,
+            base_url: base_url.to_owned(),
+            model: model.to_owned(),
+            api_key_env: api_key_env.map(str::to_owned),
+            context_window: self.context_window.filter(|tokens| *tokens > 0).ok_or((
+                "contextWindow",
+                "it is needed: how many tokens the model sees at most",
+            ))?,
+        })
+    }
+}
