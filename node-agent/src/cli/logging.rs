@@ -4,8 +4,12 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use tracing_subscriber::EnvFilter;
+use tracing::Level;
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 use super::log_file::LogFile;
 use super::output::write_stderr;
@@ -15,7 +19,7 @@ use super::output::write_stderr;
 pub const LOG_VARIABLE: &str = "TIDINGS_LOG";
 
 /// The library that carries the tools' calls logs what is in them; no log may.
-const SPEAKS_OF_MESSAGES: &str = "rmcp=off";
+const SPEAKS_OF_MESSAGES: &str = "rmcp";
 
 /// How much is logged where nobody says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,22 +39,20 @@ pub fn start(default: DefaultLevel) {
             "warning: {LOG_VARIABLE} is not a log filter; `{}` is used\n",
             default.as_str()
         ));
-        EnvFilter::new(default.as_str())
+        default.into()
     });
-    let filter = SPEAKS_OF_MESSAGES
-        .parse()
-        .map_or(EnvFilter::new(default.as_str()), |silenced| {
-            filter.add_directive(silenced)
-        });
-    // Fails only where a log is running already, and that one may go on.
-    let _ = tracing_subscriber::fmt()
+    let lines = tracing_subscriber::fmt::layer()
         .compact()
         .with_ansi(false)
         .with_writer(Everywhere)
         // A log that cannot be written must not take down what is worth logging: the crate
         // would report that on stderr too, and panic.
-        .log_internal_errors(false)
-        .with_env_filter(filter)
+        .log_internal_errors(false);
+    let filter = filter.with_target(SPEAKS_OF_MESSAGES, LevelFilter::OFF);
+    // Fails only where a log is running already, and that one may go on.
+    let _ = tracing_subscriber::registry()
+        .with(lines)
+        .with(filter)
         .try_init();
 }
 
@@ -104,12 +106,20 @@ impl DefaultLevel {
     }
 }
 
-fn filter(wanted: &str, default: DefaultLevel) -> Result<EnvFilter, ()> {
-    let text = match wanted.trim() {
-        "" => default.as_str(),
-        text => text,
-    };
-    EnvFilter::try_new(text).map_err(|_| ())
+impl From<DefaultLevel> for Targets {
+    fn from(default: DefaultLevel) -> Self {
+        Self::new().with_default(match default {
+            DefaultLevel::Info => Level::INFO,
+            DefaultLevel::Warn => Level::WARN,
+        })
+    }
+}
+
+fn filter(wanted: &str, default: DefaultLevel) -> Result<Targets, ()> {
+    match wanted.trim() {
+        "" => Ok(default.into()),
+        text => text.parse().map_err(|_| ()),
+    }
 }
 
 #[cfg(test)]

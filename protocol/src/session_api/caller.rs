@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Request;
-use crate::wire::frame::{FrameError, FrameMessage, decode};
+use crate::wire::frame::{FrameError, FrameMessage, decode, frame_message};
 use crate::{Catalog, ThreadId};
 
 /// The conversation that a program runs, on the machine it runs on.
@@ -35,10 +35,7 @@ pub enum Introduction {
     Caller(Caller),
 }
 
-impl FrameMessage for Introduction {
-    const EXPECTED: &'static str = "caller's introduction";
-    const NAMES: &'static [&'static str] = &["caller"];
-}
+frame_message!(Introduction, "caller's introduction", ["caller"]);
 
 /// What a program sends to a local socket.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -29,6 +29,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::signal::RunOutcome;
+use crate::wire::frame::frame_message;
 use crate::{Catalog, SessionKey, SignalKind};
 
 pub use caller::{Call, Caller, Introduction, Said};
@@ -488,9 +489,10 @@ pub struct SignalsRecord {
     pub dedupe_key: Option<String>,
 }
 
-impl crate::wire::frame::FrameMessage for Request {
-    const EXPECTED: &'static str = "request";
-    const NAMES: &'static [&'static str] = &[
+frame_message!(
+    Request,
+    "request",
+    [
         "status",
         "node_status",
         "nodes_invite",
@@ -552,12 +554,13 @@ impl crate::wire::frame::FrameMessage for Request {
         "signals_record",
         "backup",
         "check",
-    ];
-}
+    ]
+);
 
-impl crate::wire::frame::FrameMessage for Reply {
-    const EXPECTED: &'static str = "reply";
-    const NAMES: &'static [&'static str] = &[
+frame_message!(
+    Reply,
+    "reply",
+    [
         "status",
         "node_status",
         "nodes_invite",
@@ -608,5 +611,5 @@ impl crate::wire::frame::FrameMessage for Reply {
         "check",
         "part",
         "error",
-    ];
-}
+    ]
+);

@@ -3,8 +3,8 @@
 //! Maps carry field names, unknown fields are ignored, byte strings are bytes. The same
 //! framing serves the QUIC streams and the local sockets.
 
-use serde::de::{DeserializeOwned, IgnoredAny, MapAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::de::{IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 
 use crate::named::says_names;
 use crate::nesting::is_shallow;
@@ -49,19 +49,46 @@ pub enum FrameError {
 }
 
 /// A set of messages that frames carry: an enum whose variants are its messages.
-pub trait FrameMessage: Serialize + DeserializeOwned {
+/// `frame_message!` implements it where the enum is, so that what reads and writes its
+/// messages is compiled there and nowhere else: it is a large part of all code.
+pub trait FrameMessage: Sized {
     /// What the set is called in errors.
     const EXPECTED: &'static str;
     /// The names of all its messages.
     const NAMES: &'static [&'static str];
+
+    /// Adds it to a frame as MessagePack.
+    fn write(&self, frame: &mut Vec<u8>) -> Result<(), rmp_serde::encode::Error>;
+
+    /// Takes it from the front of what is unread.
+    fn read(unread: &mut &[u8]) -> Result<Self, rmp_serde::decode::Error>;
 }
+
+/// Makes an enum a set of messages: what it is called, and the names of all of them.
+macro_rules! frame_message {
+    ($set:ty, $expected:literal, [$($name:literal),* $(,)?]) => {
+        impl $crate::wire::frame::FrameMessage for $set {
+            const EXPECTED: &'static str = $expected;
+            const NAMES: &'static [&'static str] = &[$($name),*];
+
+            fn write(&self, frame: &mut Vec<u8>) -> Result<(), rmp_serde::encode::Error> {
+                let mut serializer = rmp_serde::Serializer::new(frame).with_struct_map();
+                serde::Serialize::serialize(self, &mut serializer)
+            }
+
+            fn read(unread: &mut &[u8]) -> Result<Self, rmp_serde::decode::Error> {
+                serde::Deserialize::deserialize(&mut rmp_serde::Deserializer::new(unread))
+            }
+        }
+    };
+}
+pub(crate) use frame_message;
 
 /// The whole frame of `message`, length included.
 pub fn encode<M: FrameMessage>(message: &M) -> Result<Vec<u8>, FrameError> {
     let mut frame = vec![0; HEADER_BYTES];
-    let mut serializer = rmp_serde::Serializer::new(&mut frame).with_struct_map();
     message
-        .serialize(&mut serializer)
+        .write(&mut frame)
         .map_err(|_| FrameError::Unencodable {
             expected: M::EXPECTED,
         })?;
@@ -92,7 +119,7 @@ pub fn decode<M: FrameMessage>(body: &[u8]) -> Result<M, FrameError> {
         return Err(undecodable::<M>(body));
     }
     let mut unread = body;
-    match M::deserialize(&mut rmp_serde::Deserializer::new(&mut unread)) {
+    match M::read(&mut unread) {
         Ok(message) if unread.is_empty() && says_names(body) => Ok(message),
         Ok(_) => Err(undecodable::<M>(body)),
         Err(_) => Err(match message_name(body) {

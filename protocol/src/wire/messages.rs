@@ -12,7 +12,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::frame::FrameMessage;
+use super::frame::{FrameMessage, frame_message};
 use crate::marker::Marker;
 use crate::pairing::{Commitment, Nonce};
 use crate::report::{Link, LinkId, Report, ReportAnswer};
@@ -101,9 +101,10 @@ pub enum Message {
     },
 }
 
-impl FrameMessage for Message {
-    const EXPECTED: &'static str = "node protocol message";
-    const NAMES: &'static [&'static str] = &[
+frame_message!(
+    Message,
+    "node protocol message",
+    [
         "hello",
         "welcome",
         "refused",
@@ -133,8 +134,8 @@ impl FrameMessage for Message {
         "unsupported",
         "history_page",
         "history_items",
-    ];
-}
+    ]
+);
 
 impl Message {
     /// The message's name on the wire.

@@ -2,18 +2,22 @@
 //! input and output.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use rmcp::ServiceExt;
 use rmcp::model::{CallToolRequestParams, CallToolResult, RequestMetaObject, Tool};
 use rmcp::service::{RoleClient, RunningService};
-use rmcp::transport::TokioChildProcess;
 use serde_json::{Value, json};
 use tidings_tests::transcripts::{Claude, Codex, Transcript};
 use tidings_tests::{Gateway, Hooks, Node, Scratch, Setup, binaries, counted_turns, notice, run};
+use tokio::process::Child;
 
 /// A program's end of an MCP server.
-struct Program(RunningService<RoleClient, ()>);
+struct Program {
+    running: RunningService<RoleClient, ()>,
+    /// Ends with it.
+    _server: Child,
+}
 
 impl Program {
     /// Of a conversation, where it says which one it is.
@@ -27,9 +31,15 @@ impl Program {
         if let Some(session) = claude {
             command.env("CLAUDE_CODE_SESSION_ID", session);
         }
-        let child = TokioChildProcess::new(tokio::process::Command::from(command));
-        let running = ().serve(child.expect("a server")).await;
-        Self(running.expect("a handshake"))
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut command = tokio::process::Command::from(command);
+        let mut server = command.kill_on_drop(true).spawn().expect("a server");
+        let out = server.stdout.take().expect("stdout is piped");
+        let input = server.stdin.take().expect("stdin is piped");
+        Self {
+            running: ().serve((out, input)).await.expect("a handshake"),
+            _server: server,
+        }
     }
 
     async fn at_gateway(gateway: &Gateway, claude: Option<&str>) -> Self {
@@ -38,7 +48,7 @@ impl Program {
     }
 
     async fn tools(&self) -> Vec<Tool> {
-        self.0.list_all_tools().await.expect("tools")
+        self.running.list_all_tools().await.expect("tools")
     }
 
     async fn call(&self, tool: &str, arguments: Value) -> CallToolResult {
@@ -53,7 +63,7 @@ impl Program {
         let mut of_request = RequestMetaObject::new();
         of_request.0.0 = meta;
         call.meta = Some(of_request);
-        self.0.call_tool(call).await.expect("an answer")
+        self.running.call_tool(call).await.expect("an answer")
     }
 
     /// What a call answers that must do what it was asked.
@@ -83,7 +93,10 @@ async fn a_server_needs_no_gateway_to_begin_and_a_call_says_since_when_and_what_
     let scratch = Scratch::new();
     let mut gateway = Gateway::stopped(&scratch, Setup::without_local_node());
     let program = Program::at_gateway(&gateway, None).await;
-    let peer = program.0.peer_info().expect("an answer to initialize");
+    let peer = program
+        .running
+        .peer_info()
+        .expect("an answer to initialize");
     let server = peer.server_info.clone().expect("what it is");
     assert_eq!(server.name, "tidings");
     assert_eq!(server.version, env!("CARGO_PKG_VERSION"));
@@ -170,7 +183,7 @@ async fn who_nobody_knows_may_look_and_not_speak() {
     let negative = json!({"sessionKey": "agent:main:t", "changesSince": -1});
     refused(&program.call("session_status", negative).await);
     let no_such_tool = CallToolRequestParams::new("session_delete");
-    assert!(program.0.call_tool(no_such_tool).await.is_err());
+    assert!(program.running.call_tool(no_such_tool).await.is_err());
 }
 
 #[tokio::test]
