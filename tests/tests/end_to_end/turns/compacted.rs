@@ -282,8 +282,8 @@ fn a_turn_that_does_not_fit_any_more_between_two_calls_is_compacted_and_goes_on(
             (&json!("Yes."), &json!(true)),
             "{mode}"
         );
-        let log = fs::read_to_string(running.gateway.log()).expect("a log");
-        assert!(log.contains("mid-turn"), "{mode}");
+        let noted = fs::read_to_string(running.gateway.log()).expect("a log");
+        assert!(noted.contains("mid-turn"), "{mode}");
         let asked = running.model.asked();
         let last = asked.last().expect("requests").conversation();
         assert!(last.contains("They said many words."), "{mode}: {last}");

@@ -167,9 +167,12 @@ fn a_message_that_stands_in_the_transcript_unconfirmed_is_not_said_again() {
 fn a_compaction_that_was_cut_off_has_changed_nothing_and_comes_again() {
     let model = silent_once(
         |asked| !asked.has_tools(),
-        |asked| match asked.has_tools() {
-            true => Say::text("Good.").using(25_000, 1).into(),
-            false => Say::text("They greeted each other.").into(),
+        |asked| {
+            if asked.has_tools() {
+                Say::text("Good.").using(25_000, 1).into()
+            } else {
+                Say::text("They greeted each other.").into()
+            }
         },
     );
     let more = "[agents.defaults.compaction]\nkeepRecentTokens = 0\nmemoryFlush.enabled = false\n\

@@ -175,9 +175,10 @@ fn commands_that_summarise_badly_are_replaced_by_the_model() {
         "/nowhere/at/all",
     ] {
         let model = ModelServer::answering(|asked| {
-            let text = match asked.has_tools() {
-                true => "Good.",
-                false => "From the model.",
+            let text = if asked.has_tools() {
+                "Good."
+            } else {
+                "From the model."
             };
             Say::text(text).into()
         });
@@ -237,9 +238,10 @@ fn a_key_that_is_not_there_is_named_and_never_asked_without() {
 fn a_window_in_which_nothing_fits_is_compacted_after_each_turn_and_answers_all_the_same() {
     for window in [1, 2, 100] {
         let model = ModelServer::answering(|asked| {
-            let text = match asked.has_tools() {
-                true => "Good.",
-                false => "They greeted each other.",
+            let text = if asked.has_tools() {
+                "Good."
+            } else {
+                "They greeted each other."
             };
             Say::text(text).into()
         });
