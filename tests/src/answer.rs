@@ -9,6 +9,7 @@ use std::thread;
 use serde_json::Value;
 
 use crate::clock::DEADLINE;
+use crate::daemon::signal;
 use crate::spawn::spawn;
 
 /// What a command left behind.
@@ -68,10 +69,53 @@ impl fmt::Display for Answer {
     }
 }
 
+/// A command that runs; dropping it kills it.
+#[derive(Debug)]
+pub struct Begun {
+    child: Option<Child>,
+    command: String,
+}
+
+impl Begun {
+    pub(crate) fn spawn(command: &mut Command) -> Self {
+        Self {
+            child: Some(spawn(command)),
+            command: format!("{command:?}"),
+        }
+    }
+
+    /// SIGINT, as by Ctrl-C.
+    #[track_caller]
+    pub fn interrupt(&self) {
+        let child = self.child.as_ref().expect("a running command");
+        signal(child.id(), "INT");
+    }
+
+    /// Waits for its answer.
+    #[track_caller]
+    pub fn wait(mut self) -> Answer {
+        let mut child = self.child.take().expect("a running command");
+        answer_of(&mut child, &self.command)
+    }
+}
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            end(&mut child);
+        }
+    }
+}
+
 /// Runs a command to its end, which must come before the deadline.
 #[track_caller]
 pub fn run(command: &mut Command) -> Answer {
     let mut child = spawn(command);
+    answer_of(&mut child, &format!("{command:?}"))
+}
+
+#[track_caller]
+fn answer_of(child: &mut Child, command: &str) -> Answer {
     let (mut stdout, mut stderr) = (
         child.stdout.take().expect("stdout is piped"),
         child.stderr.take().expect("stderr is piped"),
@@ -89,13 +133,13 @@ pub fn run(command: &mut Command) -> Answer {
         let _ = sender.send(end.and(beside).map(|beside| (said, beside)));
     });
     let Ok(read) = receiver.recv_timeout(DEADLINE) else {
-        end(&mut child);
-        panic!("{command:?} has not ended after {DEADLINE:?}");
+        end(child);
+        panic!("{command} has not ended after {DEADLINE:?}");
     };
     let (stdout, stderr) = read.expect("the pipes of a command");
     let status = child.wait().expect("the end of a command");
     Answer {
-        command: format!("{command:?}"),
+        command: command.to_owned(),
         code: status.code().unwrap_or(-1),
         stdout: String::from_utf8(stdout).expect("commands print UTF-8"),
         stderr: String::from_utf8_lossy(&stderr).into_owned(),

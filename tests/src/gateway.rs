@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::answer::{Answer, run};
+use crate::answer::{Answer, Begun, run};
 use crate::binaries::binaries;
 use crate::cable::NetworkEnd;
 use crate::daemon::{Daemon, Ended, Log, signal};
 use crate::follow::Follow;
 use crate::http;
 use crate::scratch::Scratch;
+use crate::terminal::Terminal;
 
 /// How a gateway is run.
 #[derive(Debug, Clone)]
@@ -311,6 +312,28 @@ impl Gateway {
     #[track_caller]
     pub fn ask(&self, arguments: &[&str]) -> Value {
         self.run(arguments).done()
+    }
+
+    /// Runs `tidings <arguments>` against it in a terminal.
+    pub fn terminal(&self, arguments: &[&str]) -> Terminal {
+        let state_dir = self.state_dir.to_str().expect("a path of text");
+        let arguments = [arguments, &["--state-dir", state_dir]].concat();
+        Terminal::run(&self.scratch, &binaries().tidings, &arguments)
+    }
+
+    /// Begins `tidings <arguments>` against it, and leaves it running.
+    pub fn begin(&self, arguments: &[&str]) -> Begun {
+        let mut command = self.scratch.command(&binaries().tidings);
+        command
+            .args(arguments)
+            .args(["--json", "--state-dir"])
+            .arg(&self.state_dir);
+        Begun::spawn(&mut command)
+    }
+
+    /// SIGHUP: it reads its configuration anew.
+    pub fn reload(&self) {
+        signal(self.id(), "HUP");
     }
 
     /// Follows the log from behind `after` on.

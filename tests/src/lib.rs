@@ -39,10 +39,11 @@ mod shim;
 pub mod soak;
 mod spawn;
 mod speaking;
+mod terminal;
 pub mod transcripts;
 mod weather;
 
-pub use answer::{Answer, run};
+pub use answer::{Answer, Begun, run};
 pub use binaries::{Binaries, binaries, cargo};
 pub use cable::{Cable, NetworkEnd};
 pub use clock::{DEADLINE, until, until_within};
@@ -64,4 +65,5 @@ pub use node::Node;
 pub use process::{cpu_ticks, peak_kib, resident_kib, time_on_cpu};
 pub use scratch::{Scratch, containing, files};
 pub use speaking::Speaking;
+pub use terminal::{CTRL_C, CTRL_D, Terminal};
 pub use weather::{Proxy, Weather};

@@ -8,6 +8,7 @@ use tidings_protocol::SessionKey;
 use tidings_protocol::session_api::{
     ApiError, Chat, ChatDone, ChatNews, ErrorType, PrivateText, Reply, Request,
 };
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::Context;
 use crate::state::MAX_MESSAGE_BYTES;
@@ -16,7 +17,8 @@ use crate::state::MAX_MESSAGE_BYTES;
 #[command(after_help = "Examples:\n  \
     tidings chat\n  \
     tidings chat --session agent:ops:main --message 'Is the build green?'\n\n\
-    In a conversation: /status, /new, /reset, /compact [what to dwell on]")]
+    In a conversation: /status, /new, /reset, /compact [what to dwell on]\n\
+    In a terminal, Ctrl-C ends a turn and Ctrl-D the conversation")]
 pub(super) struct ChatArgs {
     /// The session; else the default agent's main session
     #[arg(long, value_name = "KEY")]
@@ -31,6 +33,36 @@ pub(super) struct ChatArgs {
 
 /// What is said before each line in a terminal.
 const PROMPT: &str = "> ";
+/// The same after what was typed so far was dropped.
+const PROMPT_AGAIN: &str = "\n> ";
+
+/// Ctrl-C of a person in a terminal: it ends a turn, and not the conversation. Anybody else's
+/// ends the command, as it does everywhere.
+struct Interrupts(Option<Signal>);
+
+impl Interrupts {
+    /// Listens to them where a person types.
+    fn heard() -> Result<Self, ApiError> {
+        if !io::stdin().is_terminal() {
+            return Ok(Self(None));
+        }
+        let signal = signal(SignalKind::interrupt()).map_err(|error| {
+            let message = format!("Ctrl-C cannot be listened to: {error}");
+            ApiError::new(ErrorType::Internal, message)
+        })?;
+        Ok(Self(Some(signal)))
+    }
+
+    /// The next one; never where nobody types.
+    async fn next(&mut self) {
+        match &mut self.0 {
+            Some(signal) => {
+                signal.recv().await;
+            }
+            None => std::future::pending().await,
+        }
+    }
+}
 
 pub(super) async fn run(args: ChatArgs, context: &mut Context<'_>) -> Result<(), CommandError> {
     let chat = |message: String| Chat {
@@ -41,11 +73,23 @@ pub(super) async fn run(args: ChatArgs, context: &mut Context<'_>) -> Result<(),
     if let Some(message) = args.message.clone() {
         return say(chat(message), context).await;
     }
-    while let Some(line) = next_line(context.output).await? {
+    let mut interrupts = Interrupts::heard()?;
+    while let Some(line) = next_line(context.output, &mut interrupts).await? {
         if line.trim().is_empty() {
             continue;
         }
-        match say(chat(line), context).await {
+        let said = tokio::select! {
+            said = say(chat(line), context) => Some(said),
+            () = interrupts.next() => None,
+        };
+        // The gateway sees that nobody listens any more, and ends the turn.
+        let Some(said) = said else {
+            context.output.piece("\n")?;
+            let cancelled = "the turn is cancelled; Ctrl-D ends the conversation";
+            context.output.note(&Note::Info(cancelled.to_owned()));
+            continue;
+        };
+        match said {
             // A conversation goes on after a turn that came to nothing.
             Err(CommandError::Api(error)) if io::stdin().is_terminal() && may_pass(&error) => {
                 context.output.note(&Note::Warning(error.message));
@@ -96,8 +140,11 @@ fn finish(done: &ChatDone, context: &Context<'_>) -> Result<(), CommandError> {
 }
 
 /// The next line that is typed; `None` at the end.
-async fn next_line(output: Output) -> Result<Option<String>, ApiError> {
-    let reading = tokio::task::spawn_blocking(move || {
+async fn next_line(
+    output: Output,
+    interrupts: &mut Interrupts,
+) -> Result<Option<String>, ApiError> {
+    let mut reading = tokio::task::spawn_blocking(move || {
         let stdin = io::stdin();
         if stdin.is_terminal() {
             output.prompt(PROMPT);
@@ -107,7 +154,13 @@ async fn next_line(output: Output) -> Result<Option<String>, ApiError> {
         let read = io::Read::take(stdin.lock(), limit).read_line(&mut line)?;
         Ok::<_, io::Error>((read > 0).then_some(line))
     });
-    let read = reading.await.unwrap_or_else(|error| Err(error.into()));
+    let read = loop {
+        tokio::select! {
+            read = &mut reading => break read.unwrap_or_else(|error| Err(error.into())),
+            // What was typed so far the terminal has dropped.
+            () = interrupts.next() => output.prompt(PROMPT_AGAIN),
+        }
+    };
     let unreadable = |error: io::Error| {
         ApiError::new(
             ErrorType::InvalidData,

@@ -1,6 +1,7 @@
 //! What the types alone cannot say of a configuration.
 
 use std::fmt;
+use std::path::Path;
 
 use tidings_node::cli::nearest;
 use tidings_protocol::SessionKey;
@@ -29,9 +30,19 @@ impl Configuration {
             agents, session, ..
         } = &self.config;
         AgentId::parse(&agents.default).map_err(|error| self.wrong("agents.default", &error))?;
-        for id in agents.by_id.keys() {
+        for (id, settings) in &agents.by_id {
             let key = format!("agents.{id}");
-            AgentId::parse(id).map_err(|error| self.wrong(&key, &error))?;
+            let agent = AgentId::parse(id).map_err(|error| self.wrong(&key, &error))?;
+            if agent.as_str() != id {
+                // Its sessions' keys spell it so, and its settings would be nobody's.
+                let message = format!("this agent's id is {:?}", agent.as_str());
+                return Err(self.wrong(&key, &message));
+            }
+            let workspace = settings.workspace.as_deref().map(Path::new);
+            if workspace.is_some_and(|path| !path.is_absolute()) {
+                let key = format!("{key}.workspace");
+                return Err(self.wrong(&key, &"this path is not absolute"));
+            }
         }
         let main_key = format!("agent:{}:{}", agents.default, session.main_key);
         SessionKey::parse(&main_key).map_err(|error| self.wrong("session.mainKey", &error))?;

@@ -29,7 +29,14 @@ const KEYS_WITHOUT_DEFAULT: [&str; 6] = [
     "agents.defaults.model",
 ];
 /// The keys of a model.
-const MODEL_KEYS: [&str; 5] = ["apiKeyEnv", "baseUrl", "contextWindow", "kind", "model"];
+const MODEL_KEYS: [&str; 6] = [
+    "apiKeyEnv",
+    "baseUrl",
+    "caFile",
+    "contextWindow",
+    "kind",
+    "model",
+];
 
 /// Where the layers come from.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -44,7 +44,8 @@ impl Service {
         self.submit(child, Job::Child)
     }
 
-    /// Says something to a session, as a person, and tells how its turn goes.
+    /// Says something to a session, as a person, and tells how its turn goes. The turn ends
+    /// where nobody listens any more.
     pub(super) async fn chat(
         &self,
         chat: Chat,
@@ -85,8 +86,11 @@ impl Service {
             return Err(StateError::UnknownSession(session.to_string()).into());
         }
         let (answer, answered) = oneshot::channel();
+        // Held until the answer is there: with it goes whoever waits.
+        let (news, _listening) = News::heard();
         let job = Job::Compact {
             instructions: compact.instructions,
+            news,
             answer,
         };
         self.runner()?.submit(session, job)?;

@@ -60,6 +60,7 @@ fn fresh() -> Entry {
         output_tokens: None,
         total_tokens: None,
         context_tokens: None,
+        context_tokens_estimated: None,
         compaction_count: None,
         memory_flush_at: None,
         memory_flush_compaction_count: None,

@@ -6,7 +6,7 @@ use std::fmt;
 use std::fs::{self, DirEntry, File, FileType, Metadata, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fs::OFlags;
@@ -176,6 +176,11 @@ impl Files {
     pub fn kind(&self, path: &Path) -> Result<Option<FileType>, FileError> {
         let metadata = found(fs::symlink_metadata(path)).map_err(FileError::at("look at", path))?;
         Ok(metadata.map(|metadata| metadata.file_type()))
+    }
+
+    /// Where a path leads, links followed; `None` where nothing stands there.
+    pub fn real(&self, path: &Path) -> Result<Option<PathBuf>, FileError> {
+        found(fs::canonicalize(path)).map_err(FileError::at("look at", path))
     }
 
     /// Writes a file that only its owner may read, and makes its content durable. What

@@ -90,6 +90,9 @@ pub struct Entry {
     /// A running estimate of what the context holds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_tokens: Option<i64>,
+    /// True where that is an estimate, false where the provider counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_tokens_estimated: Option<bool>,
     /// Automatic compactions that completed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compaction_count: Option<i64>,
@@ -125,7 +128,8 @@ pub(crate) const ENTRY_COLUMNS: &str = "entry.session_id, entry.session_started_
     entry.provider_override, entry.model_override, entry.auth_profile_override,
     entry.input_tokens, entry.output_tokens, entry.total_tokens, entry.context_tokens,
     entry.compaction_count, entry.memory_flush_at, entry.memory_flush_compaction_count,
-    entry.spawned_by, entry.parent_session_key, entry.label, entry.goal, entry.extra";
+    entry.spawned_by, entry.parent_session_key, entry.label, entry.goal,
+    entry.context_tokens_estimated, entry.extra";
 
 impl Entry {
     /// The entry in the columns of [`ENTRY_COLUMNS`], which begin at `first`.
@@ -165,7 +169,8 @@ impl Entry {
             parent_session_key: row.get(at(30))?,
             label: row.get(at(31))?,
             goal: row.get(at(32))?,
-            extra: parsed(row, at(33), |json| serde_json::from_str(json))?,
+            context_tokens_estimated: row.get(at(33))?,
+            extra: parsed(row, at(34), |json| serde_json::from_str(json))?,
         })
     }
 }
@@ -191,10 +196,10 @@ pub(crate) fn put_entry(tx: &Tx<'_>, session: i64, entry: &Entry) -> OpResult<()
             fast_mode, send_policy, provider_override, model_override, auth_profile_override,
             input_tokens, output_tokens, total_tokens, context_tokens, compaction_count,
             memory_flush_at, memory_flush_compaction_count, spawned_by, parent_session_key,
-            label, goal, extra)
+            label, goal, context_tokens_estimated, extra)
          VALUES (
             ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,
-            ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35)
+            ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36)
          ON CONFLICT (session) DO UPDATE SET
             session_id = excluded.session_id, session_started_at = excluded.session_started_at,
             last_interaction_at = excluded.last_interaction_at,
@@ -214,7 +219,8 @@ pub(crate) fn put_entry(tx: &Tx<'_>, session: i64, entry: &Entry) -> OpResult<()
             memory_flush_at = excluded.memory_flush_at,
             memory_flush_compaction_count = excluded.memory_flush_compaction_count,
             spawned_by = excluded.spawned_by, parent_session_key = excluded.parent_session_key,
-            label = excluded.label, goal = excluded.goal, extra = excluded.extra",
+            label = excluded.label, goal = excluded.goal,
+            context_tokens_estimated = excluded.context_tokens_estimated, extra = excluded.extra",
         params![
             session,
             entry.session_id,
@@ -250,6 +256,7 @@ pub(crate) fn put_entry(tx: &Tx<'_>, session: i64, entry: &Entry) -> OpResult<()
             entry.parent_session_key,
             entry.label,
             entry.goal,
+            entry.context_tokens_estimated,
             extra
         ],
     )?;

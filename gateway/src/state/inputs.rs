@@ -195,7 +195,8 @@ fn write_left(tx: &mut Tx<'_>, session: &SessionAddress, left: &Compacted) -> Op
     let tokens = i64::try_from(left.context_tokens).unwrap_or(i64::MAX);
     tx.execute(
         "UPDATE entries
-         SET context_tokens = ?2, session_file = coalesce(?3, session_file),
+         SET context_tokens = ?2, context_tokens_estimated = 1,
+             session_file = coalesce(?3, session_file),
              memory_flush_compaction_count = NULL, updated_at = ?4
          WHERE session = ?1",
         (number, tokens, &left.session_file, tx.now()),

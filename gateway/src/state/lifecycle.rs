@@ -188,7 +188,8 @@ fn renew_session_id(tx: &mut Tx<'_>, session: &SessionAddress, fresh_id: &str) -
     conversation_ends(tx, session, number, Fate::Reset)?;
     let renewed = tx.execute(
         "UPDATE entries SET session_id = ?2, session_file = NULL, session_started_at = ?3,
-                            context_tokens = NULL, memory_flush_compaction_count = NULL,
+                            context_tokens = NULL, context_tokens_estimated = NULL,
+                            memory_flush_compaction_count = NULL,
                             updated_at = ?3
          WHERE session = ?1",
         (number, fresh_id, tx.now()),

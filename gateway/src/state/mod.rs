@@ -115,7 +115,7 @@ pub use projections::{
 };
 pub(crate) use random::{bytes as random_bytes, fresh_token};
 pub use retention::Retention;
-pub use runner::{RunSession, TurnCost};
+pub use runner::{ContextSize, RunSession, TurnCost};
 pub use sessions::{EnsuredSession, SessionMark, SessionsPage, Shelf, Transcript, VisibleSessions};
 pub use signals::{MAX_ID_BYTES, NewSignal, SignalsPage};
 pub use tokens::{NewToken, TokenRecord};

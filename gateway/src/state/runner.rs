@@ -32,8 +32,17 @@ pub struct TurnCost {
     pub input: u64,
     /// Tokens of its answers.
     pub output: u64,
-    /// Tokens of the context.
-    pub context: u64,
+    /// What the context holds; `None` where that is what it was.
+    pub context: Option<ContextSize>,
+}
+
+/// How many tokens a context holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ContextSize {
+    /// So many.
+    pub tokens: u64,
+    /// True for an estimate, false where the provider counted.
+    pub estimated: bool,
 }
 
 impl State {
@@ -115,13 +124,16 @@ impl State {
                  SET input_tokens = coalesce(input_tokens, 0) + ?2,
                      output_tokens = coalesce(output_tokens, 0) + ?3,
                      total_tokens = coalesce(total_tokens, 0) + ?2 + ?3,
-                     context_tokens = ?4, updated_at = ?5
+                     context_tokens = coalesce(?4, context_tokens),
+                     context_tokens_estimated = coalesce(?5, context_tokens_estimated),
+                     updated_at = ?6
                  WHERE session = ?1",
                 (
                     number,
                     int(cost.input),
                     int(cost.output),
-                    int(cost.context),
+                    cost.context.map(|context| int(context.tokens)),
+                    cost.context.map(|context| context.estimated),
                     tx.now(),
                 ),
             )?;

@@ -363,7 +363,7 @@ fn read_sessions(conn: &Connection, page: &SessionsPage) -> rusqlite::Result<Ses
             "SELECT session_key.session_key, session.agent_id, entry.session_id, entry.label,
                     entry.updated_at, entry.archived_at IS NOT NULL, entry.pinned_at IS NOT NULL,
                     link.host, node.host_name, session.last_sequence, entry.context_tokens,
-                    entry.compaction_count
+                    entry.compaction_count, entry.context_tokens_estimated
              {MATCHING}
              ORDER BY (entry.pinned_at IS NULL), entry.updated_at DESC, entry.session
              LIMIT ?9 OFFSET ?10"
@@ -441,6 +441,7 @@ fn session_row(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
         node: parsed_opt(row, 8, HostName::parse)?,
         state_version: Some(number(row, 9)?).filter(|version| *version > 0),
         context_tokens: row.get(10)?,
+        context_tokens_estimated: row.get(12)?,
         compaction_count: row.get(11)?,
     })
 }

@@ -1,6 +1,7 @@
 //! What a turn's prompt is made of: the newest summary, what was kept beside it, and what came
 //! after. Made from the entries of a branch; nothing of it is stored.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 
@@ -16,6 +17,9 @@ use crate::sessions::transcript::line::{self, Kind};
 
 /// More than this no model sees at once: what would be read is not read.
 pub const MAX_VIEW_BYTES: u64 = 128 * 1024 * 1024;
+
+/// The member of a message that names the queued messages in it.
+pub const MESSAGE_IDS: &str = "messageIds";
 
 /// What a turn's prompt is made of.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -46,6 +50,8 @@ pub struct Item {
     pub message: Message,
     /// Its tokens, by estimate.
     pub tokens: u64,
+    /// The ids of the queued messages that it says.
+    pub message_ids: Vec<u64>,
     /// How many tokens the context had when the model had said it, where its provider counted
     /// them and nothing was compacted since.
     pub counted: Option<u64>,
@@ -119,6 +125,25 @@ impl View {
         tokens::sum(summary.chain(self.items.iter().map(|item| item.tokens)))
     }
 
+    /// The last that was said to the model, where it has not answered: what it said stops in
+    /// the middle of calls, or was cut off. Housekeeping waits for no answer.
+    #[must_use]
+    pub fn unanswered(&self) -> Option<&Message> {
+        let asked = self
+            .items
+            .iter()
+            .rposition(|item| item.kind == Kind::User)?;
+        let is_answered = self.items[asked..].iter().any(Item::is_answer);
+        (!is_answered).then(|| &self.items[asked].message)
+    }
+
+    /// The ids of the queued messages that stand in it.
+    #[must_use]
+    pub fn message_ids(&self) -> BTreeSet<u64> {
+        let ids = self.items.iter().flat_map(|item| &item.message_ids);
+        ids.copied().collect()
+    }
+
     /// How many tokens the context holds: as the provider counted at its last answer, and what
     /// came since by estimate.
     #[must_use]
@@ -132,6 +157,16 @@ impl View {
 }
 
 impl Item {
+    /// True for what the model said at the end of a turn.
+    fn is_answer(&self) -> bool {
+        let was_cut = matches!(
+            self.message.stop_reason.as_deref(),
+            Some("aborted" | "error")
+        );
+        let calls = |block: &Block| matches!(block, Block::ToolCall { .. });
+        self.kind == Kind::Assistant && !was_cut && !self.message.content.iter().any(calls)
+    }
+
     /// What decides where the conversation may be parted here. A call that was aborted or
     /// failed waits for nothing.
     #[must_use]
@@ -173,12 +208,19 @@ fn items(entries: &[(Kind, Value)], figures: Figures) -> Vec<Item> {
         Some(Item {
             id: entry["id"].as_str().map(str::to_owned),
             kind: *kind,
+            message_ids: message_ids(&entry["message"]),
             tokens: tokens::of_message(&message),
             message,
             counted,
         })
     };
     entries.iter().filter_map(item).collect()
+}
+
+fn message_ids(message: &Value) -> Vec<u64> {
+    let ids = message[MESSAGE_IDS].as_array();
+    ids.map(|ids| ids.iter().filter_map(Value::as_u64).collect())
+        .unwrap_or_default()
 }
 
 /// What the provider counted for an answer: the whole context with it.

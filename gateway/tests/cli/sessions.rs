@@ -120,6 +120,7 @@ fn list_shows_versions_hosts_and_marks() {
             label: Some("release".to_owned()),
             state_version: Some(12),
             context_tokens: Some(21_000),
+            context_tokens_estimated: Some(false),
             compaction_count: Some(2),
             host: Some(Host::GatewayLocal),
             ..session(ADOPTED)
@@ -153,7 +154,7 @@ fn list_shows_versions_hosts_and_marks() {
     assert_snapshot!(with(&fake, "sessions list --json"), @r#"
     exit 0
     --- stdout
-    {"schemaVersion":1,"sessions":[{"sessionKey":"agent:main:adopted:claude:local:0a1b","agentId":"main","sessionId":"0a1b","label":"release","updatedAt":1796072703123,"archived":false,"pinned":true,"host":"gateway:local","stateVersion":12,"contextTokens":21000,"compactionCount":2},{"sessionKey":"global","agentId":"main","sessionId":"0a1b","updatedAt":1796072703123,"archived":true,"pinned":false,"host":"node:0123456789abcdef0123456789abcdef","node":"laptop"}],"count":7,"hasMore":true,"nextOffset":2}
+    {"schemaVersion":1,"sessions":[{"sessionKey":"agent:main:adopted:claude:local:0a1b","agentId":"main","sessionId":"0a1b","label":"release","updatedAt":1796072703123,"archived":false,"pinned":true,"host":"gateway:local","stateVersion":12,"contextTokens":21000,"contextTokensEstimated":false,"compactionCount":2},{"sessionKey":"global","agentId":"main","sessionId":"0a1b","updatedAt":1796072703123,"archived":true,"pinned":false,"host":"node:0123456789abcdef0123456789abcdef","node":"laptop"}],"count":7,"hasMore":true,"nextOffset":2}
     --- stderr
     --- asked
     SessionsList(SessionsList { agent: None, kind: None, host: None, active_minutes: None, archived: false, limit: None, offset: 0 })

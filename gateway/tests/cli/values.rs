@@ -86,6 +86,7 @@ pub(crate) fn session(text: &str) -> SessionRow {
         node: None,
         state_version: None,
         context_tokens: None,
+        context_tokens_estimated: None,
         compaction_count: None,
     }
 }

@@ -5,9 +5,11 @@
 //! certain to be recorded is read again from there, so nothing is lost; and a report
 //! counts only at the revision it was read from, so nothing is recorded twice.
 
+mod answer;
 mod findings;
 #[cfg(test)]
 mod model;
+mod reading;
 #[cfg(test)]
 mod tests;
 
@@ -15,10 +17,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use tidings_protocol::Marker;
-use tidings_protocol::report::{Inconclusive, Link, LinkId, Look, Outcome, Report, ReportVerdict};
+use tidings_protocol::report::{Inconclusive, Link, LinkId, Look, Report, ReportVerdict};
 
-use self::findings::{Findings, Urgency, travelling};
-use crate::tail::{Page, Reading};
+use self::findings::Findings;
+use crate::tail::Reading;
 
 pub use findings::{QUIET_BYTES, QUIET_INTERVAL};
 
@@ -375,52 +377,6 @@ impl LinkLife {
         }
     }
 
-    fn read_page(&mut self, page: Page, now: Duration) {
-        self.missing_again_at = None;
-        self.look_again_at = page.look_again.map(|after| now + after);
-        self.dirty |= page.more;
-        let (tip, known_path) = self.tip();
-        let path = travelling(&page.path, known_path);
-        let moved_on = page.marker != *tip || path != known_path || page.unclassified > 0;
-        let mut found = Findings::of_page(page, path, now);
-        if found.urgency == Urgency::CanWait {
-            if self.told() != Look::Good {
-                found.urgency = Urgency::AtOnce;
-            } else if !moved_on {
-                return;
-            }
-        }
-        self.findings = Some(found.after(self.findings.take()));
-    }
-
-    fn missed(&mut self, now: Duration) {
-        // Told already, and not to be told again before the time comes.
-        if self.missing_again_at.is_none() {
-            self.missing_again_at = Some(now + MISSING_INTERVAL);
-            self.found_no_file(Outcome::Missing, now);
-        }
-    }
-
-    fn learnt_nothing(&mut self, reason: Inconclusive, now: Duration) {
-        if self.told() != Look::Inconclusive(reason) {
-            self.found_no_file(Outcome::Inconclusive(reason), now);
-        }
-    }
-
-    fn found_no_file(&mut self, outcome: Outcome, now: Duration) {
-        let (marker, path) = self.tip();
-        let found = Findings {
-            marker: marker.clone(),
-            path: path.to_owned(),
-            size: self.findings.as_ref().map_or(0, |findings| findings.size),
-            unclassified: 0,
-            outcome,
-            since: now,
-            urgency: Urgency::AtOnce,
-        };
-        self.findings = Some(found.after(self.findings.take()));
-    }
-
     /// The reading that is back, in time or not.
     fn came_back(&mut self) -> Option<ReadResult> {
         if let Work::Reading { result } = self.work {
@@ -428,81 +384,5 @@ impl LinkLife {
             return Some(result);
         }
         self.overdue.take()
-    }
-
-    /// What the gateway knows of the file once everything is told that was found.
-    fn told(&self) -> Look {
-        let found = self.findings.as_ref().map(|found| Look::by(&found.outcome));
-        match (found.filter(|look| *look != Look::Good), &self.work) {
-            (Some(look), _) => look,
-            (None, Work::Reporting(sent)) => sent.said,
-            (None, _) => self.said,
-        }
-    }
-
-    fn has_urgent_findings(&self) -> bool {
-        let urgent = |findings: &Findings| findings.urgency == Urgency::AtOnce;
-        self.findings.as_ref().is_some_and(urgent)
-    }
-
-    /// How far the file is classified, and where it was.
-    fn tip(&self) -> (&Marker, &str) {
-        match &self.findings {
-            Some(findings) => (&findings.marker, &findings.path),
-            None => (&self.acknowledged, &self.path),
-        }
-    }
-
-    fn applied(&mut self, revision: u64, now: Duration) {
-        // A late answer to what another connection carried says nothing about this report.
-        let is_ours = revision > self.revision && matches!(self.work, Work::Reporting(_));
-        if !is_ours {
-            return;
-        }
-        if let Work::Reporting(sent) = std::mem::replace(&mut self.work, Work::Rest) {
-            let sent = *sent;
-            self.revision = revision;
-            self.acknowledged = sent.marker;
-            self.path = sent.path;
-            self.said = sent.said;
-            self.rejections = 0;
-            if sent.said == Look::Missing {
-                // However long the report was on its way: the gateway counts from here.
-                self.missing_again_at = Some(now + MISSING_INTERVAL);
-            }
-        }
-    }
-
-    fn block(&mut self, now: Duration) {
-        let backoff = FIRST_BACKOFF
-            .saturating_mul(1 << self.rejections.min(16))
-            .min(LONGEST_BACKOFF);
-        self.rejections = self.rejections.saturating_add(1);
-        self.work = Work::Blocked {
-            until: now + backoff,
-        };
-    }
-
-    /// The gateway's link is where to go on from.
-    fn go_on_from(&mut self, link: Link) {
-        self.revision = link.revision;
-        self.acknowledged = link.marker;
-        self.path = link.path;
-        self.said = link.last_look;
-        if let Work::Reading { result } = &mut self.work {
-            *result = ReadResult::Discarded;
-        }
-        self.start_over();
-    }
-
-    /// Everything behind what is acknowledged is to be read again.
-    fn start_over(&mut self) {
-        self.findings = None;
-        self.rewind = true;
-        self.dirty = true;
-        self.look_again_at = None;
-        if let Some(result) = &mut self.overdue {
-            *result = ReadResult::Discarded;
-        }
     }
 }

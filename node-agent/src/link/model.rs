@@ -4,10 +4,11 @@
 use std::collections::VecDeque;
 
 use proptest::prelude::*;
-use tidings_protocol::report::{Echo, Evidence, ReportAnswer};
+use tidings_protocol::report::{Echo, Evidence, Outcome, ReportAnswer};
 use tidings_protocol::{Catalog, ThreadId};
 
 use super::*;
+use crate::tail::Page;
 
 /// How many lines one page of the model covers.
 const PAGE_LINES: usize = 3;

@@ -225,9 +225,12 @@ pub struct SessionRow {
     /// Its highest sequence, once it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state_version: Option<u64>,
-    /// How many tokens its context holds, about, once a turn of it was run.
+    /// How many tokens its context holds, once a turn of it was run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_tokens: Option<i64>,
+    /// True where that is an estimate, false where the provider counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_tokens_estimated: Option<bool>,
     /// How often its history was compacted without somebody asking.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compaction_count: Option<i64>,

@@ -14,10 +14,14 @@ use serde::{Deserialize, Serialize};
 
 use super::frame::{FrameMessage, frame_message};
 use crate::marker::Marker;
-use crate::pairing::{Commitment, Nonce};
 use crate::report::{Link, LinkId, Report, ReportAnswer};
 use crate::session_api::{ApiError, Caller, HistoryItems};
-use crate::{Catalog, EpochMs, HostName, NodeId, ThreadId};
+use crate::{Catalog, EpochMs, ThreadId};
+
+pub use super::control::{
+    Goaway, Hello, Presence, RefusalCode, Refused, RootPresence, RootState, Welcome,
+};
+pub use super::joining::{Ask, Join, Joined, NonceOf, Renew, Renewed};
 
 /// How many threads one catalog page has, at most.
 pub const MAX_CATALOG_PAGE: u32 = 200;
@@ -175,148 +179,6 @@ impl Message {
     }
 }
 
-/// The node's first word.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Hello {
-    /// The oldest protocol version the node speaks.
-    pub oldest_version: u32,
-    /// The newest.
-    pub newest_version: u32,
-    /// The agent's version.
-    pub agent_version: String,
-    /// New at every start of the agent's process.
-    #[serde(with = "serde_bytes")]
-    pub instance: [u8; 16],
-    /// The catalogs it has roots for.
-    pub catalogs: Vec<Catalog>,
-}
-
-/// The node is connected from now on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Welcome {
-    /// The protocol version both speak.
-    pub version: u32,
-    /// The gateway's version.
-    pub gateway_version: String,
-    /// The gateway's clock.
-    pub gateway_time: EpochMs,
-    /// The node's name in keys.
-    pub host_name: HostName,
-    /// How many reports may wait for their answers at once.
-    pub max_reports_in_flight: u32,
-}
-
-/// Turned away.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Refused {
-    /// Why, for programs.
-    pub code: RefusalCode,
-    /// Why, for people.
-    pub reason: String,
-    /// What to do.
-    pub hint: String,
-}
-
-/// Why a node is turned away.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum RefusalCode {
-    /// No protocol version in common.
-    Version,
-    /// No node of this gateway.
-    UnknownNode,
-    /// A node no longer.
-    Revoked,
-    /// The node's certificate has expired: on this connection it may ask for a new one, and
-    /// for nothing else.
-    CertificateExpired,
-    /// Another machine with the same key is connected.
-    DuplicateIdentity,
-    /// The join code is wrong, used or too old.
-    JoinCode,
-    /// The signing request is no good.
-    SigningRequest,
-    /// The host name is taken.
-    NameTaken,
-    /// Too many attempts; later.
-    TooMany,
-    /// Nobody listens for machines that ask without a link.
-    NotListening,
-    /// Somebody looked at the request and said no.
-    Rejected,
-    /// Nobody approved the request in time.
-    TimedOut,
-    /// The certificate that was shown has been revoked; the node has not.
-    CertificateRevoked,
-    /// Something else.
-    #[serde(other)]
-    Other,
-}
-
-/// Signs of life.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Presence {
-    /// The node's clock.
-    pub node_time: EpochMs,
-    /// Full sweeps so far.
-    pub sweeps: u64,
-    /// Where it looks for transcripts.
-    pub roots: Vec<RootPresence>,
-    /// Links with a probe or a report that is not through yet: for these nothing newer
-    /// than their last report is known.
-    pub pending: Vec<LinkId>,
-    /// True when `pending` was cut: take every link as pending.
-    pub pending_truncated: bool,
-    /// What an operator should know.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub warnings: Vec<String>,
-}
-
-/// One root, as its node sees it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RootPresence {
-    /// The family of its transcripts.
-    pub catalog: Catalog,
-    /// The directory.
-    pub path: String,
-    /// How its files are followed.
-    pub state: RootState,
-}
-
-/// How the files under a root are followed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RootState {
-    /// By file events, and a sweep.
-    Watched,
-    /// By sweeps alone.
-    Polled,
-    /// Not at all: it cannot be read now.
-    Unavailable,
-}
-
-impl RootState {
-    /// The state's name.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Watched => "watched",
-            Self::Polled => "polled",
-            Self::Unavailable => "unavailable",
-        }
-    }
-}
-
-/// The sender is about to close.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Goaway {
-    /// Why.
-    pub reason: String,
-}
-
 /// Asks a node for its threads, newest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -411,24 +273,6 @@ pub struct ThreadOpened {
     pub marker: Marker,
 }
 
-/// Asks for a new certificate for the key of this connection.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Renew {
-    /// The PKCS #10 signing request, DER, for the node's own key.
-    #[serde(with = "serde_bytes")]
-    pub signing_request: Vec<u8>,
-}
-
-/// A new certificate.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Renewed {
-    /// The certificate, DER.
-    #[serde(with = "serde_bytes")]
-    pub certificate: Vec<u8>,
-}
-
 /// Announces a request that a program on the node's machine makes: the next frame is the
 /// request, and what comes back are its replies, as on a local socket.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -436,71 +280,4 @@ pub struct Relay {
     /// The conversation that the program runs, where it said so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caller: Option<Caller>,
-}
-
-/// Asks to become a node.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Join {
-    /// The code of the join link.
-    #[serde(with = "serde_bytes")]
-    pub code: [u8; 16],
-    /// The PKCS #10 signing request, DER. Only its public key and its proof of possession
-    /// are taken.
-    #[serde(with = "serde_bytes")]
-    pub signing_request: Vec<u8>,
-    /// The machine's name, used where the invitation gave none.
-    pub machine_name: String,
-    /// The agent's version.
-    pub agent_version: String,
-}
-
-impl std::fmt::Debug for Join {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Join")
-            .field("machine_name", &self.machine_name)
-            .field("agent_version", &self.agent_version)
-            .finish_non_exhaustive()
-    }
-}
-
-/// Asks to become a node: the key, and the commitment to a nonce that comes later.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Ask {
-    /// The PKCS #10 signing request, DER. Only its public key and its proof of possession
-    /// are taken.
-    #[serde(with = "serde_bytes")]
-    pub signing_request: Vec<u8>,
-    /// See [`crate::pairing`].
-    #[serde(with = "serde_bytes")]
-    pub commitment: Commitment,
-    /// The machine's name, for the person who approves.
-    pub machine_name: String,
-    /// The agent's version.
-    pub agent_version: String,
-}
-
-/// The nonce of one side.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NonceOf {
-    /// See [`crate::pairing`].
-    #[serde(with = "serde_bytes")]
-    pub nonce: Nonce,
-}
-
-/// Is a node now.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Joined {
-    /// The node's id.
-    pub node_id: NodeId,
-    /// Its name in keys.
-    pub host_name: HostName,
-    /// Its certificate, DER.
-    #[serde(with = "serde_bytes")]
-    pub certificate: Vec<u8>,
-    /// The gateway's certificate authority, DER.
-    #[serde(with = "serde_bytes")]
-    pub authority: Vec<u8>,
 }

@@ -1,6 +1,8 @@
 //! The wire between node agent and gateway: ALPNs, versions, frames, messages.
 
+mod control;
 pub mod frame;
+mod joining;
 pub mod messages;
 
 pub use frame::{FrameError, MAX_FRAME_BYTES};

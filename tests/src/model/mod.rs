@@ -34,6 +34,10 @@ pub enum Play {
     Silence,
     /// It reports an error in the middle of its answer.
     Break(Say),
+    /// It sends these bytes as the events of its answer, whatever they are.
+    Raw(Vec<u8>),
+    /// It sends these bytes again and again, until the other side goes.
+    Endless(&'static str),
     /// It answers after this time, or at once when nobody waits any more.
     Late(Say, Duration),
 }

@@ -12,6 +12,11 @@ use serde_json::Value;
 use super::{Play, Say, spoken};
 use crate::clock::DEADLINE;
 
+/// What is sent raw comes in pieces of so many bytes.
+const RAW_PIECE: usize = 16 * 1024;
+/// How long it is waited between two pieces of what has no end.
+const BETWEEN_PIECES: Duration = Duration::from_millis(10);
+
 /// What the model was asked.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Asked {
@@ -85,6 +90,7 @@ struct Stage {
     script: VecDeque<Play>,
     otherwise: Option<Answering>,
     asked: Vec<Asked>,
+    left: usize,
     is_over: bool,
 }
 
@@ -93,6 +99,7 @@ impl std::fmt::Debug for Stage {
         f.debug_struct("Stage")
             .field("script", &self.script.len())
             .field("asked", &self.asked.len())
+            .field("left", &self.left)
             .finish_non_exhaustive()
     }
 }
@@ -137,6 +144,11 @@ impl ModelServer {
         self.shared.stage().script.push_back(play.into());
     }
 
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     /// Its base address, with its `/v1`.
     pub fn base_url(&self) -> String {
         format!("http://{}/v1", self.address)
@@ -160,15 +172,27 @@ impl ModelServer {
     /// Waits until it was asked so often.
     #[track_caller]
     pub fn wait_for(&self, requests: usize) -> Vec<Asked> {
+        let stage = self.wait_until(|stage| stage.asked.len() >= requests);
+        stage.asked.clone()
+    }
+
+    /// Waits until whoever asked has left it in the middle of so many answers.
+    #[track_caller]
+    pub fn wait_until_left(&self, answers: usize) {
+        drop(self.wait_until(|stage| stage.left >= answers));
+    }
+
+    #[track_caller]
+    fn wait_until(&self, is_so: impl Fn(&Stage) -> bool) -> MutexGuard<'_, Stage> {
         let began = Instant::now();
         let mut stage = self.shared.stage();
-        while stage.asked.len() < requests {
+        while !is_so(&stage) {
             let left = DEADLINE.saturating_sub(began.elapsed());
-            assert!(!left.is_zero(), "asked {} times only", stage.asked.len());
+            assert!(!left.is_zero(), "it has not come to that: {stage:?}");
             let waited = self.shared.changed.wait_timeout(stage, left);
             stage = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
-        stage.asked.clone()
+        stage
     }
 }
 
@@ -208,7 +232,10 @@ fn serve(stream: TcpStream, shared: &Shared) {
     let play = shared.play(&asked);
     let mut stream = reader.into_inner();
     // Whoever asked may have gone: then nobody misses anything.
-    let _ = act(&mut stream, is_anthropic, play);
+    if act(&mut stream, is_anthropic, play).is_err() {
+        shared.stage().left += 1;
+        shared.changed.notify_all();
+    }
     let _ = stream.shutdown(Shutdown::Both);
 }
 
@@ -255,6 +282,22 @@ fn act(stream: &mut TcpStream, is_anthropic: bool, play: Play) -> std::io::Resul
             wait_until_gone(stream, time)?;
             answer(stream, &events(&say)).and_then(|()| end(stream))
         }
+        Play::Raw(bytes) => {
+            begin(stream)?;
+            for piece in bytes.chunks(RAW_PIECE) {
+                write!(stream, "{:x}\r\n", piece.len())?;
+                stream.write_all(piece)?;
+                stream.write_all(b"\r\n")?;
+            }
+            end(stream)
+        }
+        Play::Endless(piece) => {
+            begin(stream)?;
+            loop {
+                write!(stream, "{:x}\r\n{piece}\r\n", piece.len())?;
+                wait_until_gone(stream, BETWEEN_PIECES)?;
+            }
+        }
         Play::Break(say) => {
             let mut events = events(&say);
             events.truncate(2);
@@ -279,11 +322,15 @@ fn act(stream: &mut TcpStream, is_anthropic: bool, play: Play) -> std::io::Resul
     }
 }
 
-fn answer(stream: &mut TcpStream, events: &[String]) -> std::io::Result<()> {
+fn begin(stream: &mut TcpStream) -> std::io::Result<()> {
     stream.write_all(
         b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\
           transfer-encoding: chunked\r\n\r\n",
-    )?;
+    )
+}
+
+fn answer(stream: &mut TcpStream, events: &[String]) -> std::io::Result<()> {
+    begin(stream)?;
     for event in events {
         write!(stream, "{:x}\r\n{event}\r\n", event.len())?;
         stream.flush()?;
@@ -300,6 +347,14 @@ fn wait_until_gone(stream: &mut TcpStream, time: Duration) -> std::io::Result<()
     stream.set_read_timeout(Some(time.max(Duration::from_millis(1))))?;
     match stream.read(&mut [0]) {
         Ok(0) => Err(std::io::ErrorKind::ConnectionAborted.into()),
-        _ => Ok(()),
+        Err(error) if is_late(&error) => Ok(()),
+        Err(error) => Err(error),
+        Ok(_) => Ok(()),
     }
+}
+
+/// True where nothing came in time.
+fn is_late(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{TimedOut, WouldBlock};
+    matches!(error.kind(), WouldBlock | TimedOut)
 }

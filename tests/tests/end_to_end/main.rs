@@ -20,6 +20,7 @@ mod listing;
 mod managed;
 mod mcp;
 mod models;
+mod models_tls;
 mod one_gateway;
 mod privacy;
 mod provisioning;

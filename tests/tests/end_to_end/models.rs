@@ -1,6 +1,6 @@
 //! Models over real sockets: both protocols, and what providers do when they go wrong.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 use tidings_gateway::sessions::hygiene::{Block, Message, Role};
@@ -13,7 +13,7 @@ use tidings_tests::model::{ModelServer, Play, Say};
 const BOTH: [Protocol; 2] = [Protocol::OpenAi, Protocol::Anthropic];
 
 /// Waits long, and not at all between two attempts.
-fn patience() -> Patience {
+pub(crate) fn patience() -> Patience {
     Patience {
         connect: DEADLINE,
         first_piece: DEADLINE,
@@ -33,7 +33,10 @@ fn ask_with(
     ask_at(&endpoint.expect("an endpoint"), patience)
 }
 
-fn ask_at(endpoint: &Endpoint, patience: Patience) -> (String, Result<Answer, ModelError>) {
+pub(crate) fn ask_at(
+    endpoint: &Endpoint,
+    patience: Patience,
+) -> (String, Result<Answer, ModelError>) {
     let messages = [Message {
         role: Role::User,
         content: vec![Block::Text {
@@ -195,6 +198,44 @@ fn a_model_that_does_not_begin_or_stands_still_is_given_up() {
         let (shown, answer) = ask_with(&server, protocol, stalls);
         assert!(matches!(answer, Err(ModelError::Stalled(_))), "{answer:?}");
         assert!(!shown.is_empty());
+    }
+}
+
+#[test]
+fn an_answer_that_comes_and_comes_and_does_not_end_is_given_up() {
+    let hurried = Patience {
+        whole: Duration::from_millis(200),
+        ..patience()
+    };
+    for (protocol, piece) in [
+        (Protocol::OpenAi, ": keep-alive\n\n"),
+        (
+            Protocol::Anthropic,
+            "event: ping\ndata: {\"type\":\"ping\"}\n\n",
+        ),
+    ] {
+        let server = ModelServer::answering(move |_| Play::Endless(piece));
+        let (_, answer) = ask_with(&server, protocol, hurried);
+        assert!(matches!(answer, Err(ModelError::Endless(_))), "{answer:?}");
+        server.wait_until_left(1);
+        assert_eq!(server.asked().len(), 1, "{protocol:?}");
+    }
+}
+
+#[test]
+fn a_provider_that_says_when_to_come_back_is_asked_then() {
+    for protocol in BOTH {
+        let busy = Play::Refuse {
+            status: 429,
+            body: String::new(),
+            retry_after: Some(1),
+        };
+        let server = ModelServer::playing([busy, Say::text("Yes.").into()]);
+        let began = Instant::now();
+        let (shown, answer) = ask_with(&server, protocol, patience());
+        answer.expect("an answer");
+        assert_eq!(shown, "Yes.");
+        assert!(began.elapsed() >= Duration::from_secs(1), "{protocol:?}");
     }
 }
 

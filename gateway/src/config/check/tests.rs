@@ -47,7 +47,7 @@ const WRONG: &[(&str, &str, &str)] = &[
     ),
     (
         "[agents.defaults.compaction.providers.p]\nurl = \"ftp://x\"\n",
-        "providers.p.url: it begins with http:// or https://",
+        "providers.p.url: it is http:// or https:// with a host",
         "",
     ),
     (
@@ -83,6 +83,16 @@ const WRONG: &[(&str, &str, &str)] = &[
     (
         "[agents.ops]\nworkspaceAccess = \"r\"\n",
         "unknown variant `r`, expected one of `rw`, `ro`, `none`",
+        "",
+    ),
+    (
+        "[agents.Ops]\nworkspaceAccess = \"none\"\n",
+        "agents.Ops: this agent's id is \"ops\"",
+        "",
+    ),
+    (
+        "[agents.ops]\nworkspace = \"ops\"\n",
+        "agents.ops.workspace: this path is not absolute",
         "",
     ),
     (
@@ -233,8 +243,23 @@ fn what_cannot_be_meant_of_models_names_its_key_and_what_was_perhaps_meant() {
             "did you mean baseUrl?",
         ),
         (
-            model("http://127.0.0.1:1/v1/", "localhost"),
+            model("http://127.0.0.1:1/v1/", ""),
             "models.small.baseUrl: it is needed: http://",
+            "",
+        ),
+        (
+            model("http://127.0.0.1:1/v1/", "localhost"),
+            "models.small.baseUrl: it is http:// or https:// with a host",
+            "",
+        ),
+        (
+            model("127.0.0.1:1/v1/", "me:secret@127.0.0.1/v1"),
+            "models.small.baseUrl: it is http:// or https:// with a host, and without user",
+            "",
+        ),
+        (
+            model("/v1/", "/v1?key=secret"),
+            "models.small.baseUrl: it is http:// or https:// with a host",
             "",
         ),
         (
@@ -248,6 +273,11 @@ fn what_cannot_be_meant_of_models_names_its_key_and_what_was_perhaps_meant() {
             "",
         ),
         (model("tiny", " "), "models.small.model: it is needed", ""),
+        (
+            format!("{MODEL}caFile = \"ca.pem\"\n"),
+            "models.small.caFile: it is the absolute path",
+            "",
+        ),
         (
             format!("{MODEL}apiKeyEnv = \"\"\n"),
             "models.small.apiKeyEnv: it is the name",

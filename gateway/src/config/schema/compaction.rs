@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::models::Flaw;
+use super::models::{Flaw, is_address};
 use crate::config::values::{Age, Size, Switch};
 
 /// What the turn before a compaction is told, where nobody says otherwise.
@@ -171,11 +171,12 @@ impl ProviderSection {
             (Some(command), None) if !command.is_empty() && !command.contains('\0') => {
                 Ok(ProviderKind::Command(command.to_owned()))
             }
-            (None, Some(url)) if url.starts_with("http://") || url.starts_with("https://") => {
-                Ok(ProviderKind::Http(url.to_owned()))
-            }
+            (None, Some(url)) if is_address(url) => Ok(ProviderKind::Http(url.to_owned())),
             (Some(_), None) => Err(("command", "it is a command for the shell")),
-            (None, Some(_)) => Err(("url", "it begins with http:// or https://")),
+            (None, Some(_)) => Err((
+                "url",
+                "it is http:// or https:// with a host, and without user",
+            )),
             (Some(_), Some(_)) => Err(("url", "a provider has a command or a url, not both")),
             (None, None) => Err(("command", "a provider has a command or a url")),
         }

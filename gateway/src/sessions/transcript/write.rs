@@ -1,6 +1,8 @@
 //! Appending to a transcript: whole lines, all of a turn at once, durable before it is said.
 
-use serde_json::Value;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+use serde_json::{Map, Value};
 use tidings_node::private_files::FileError;
 
 use super::lock::{LockError, WriteLock};
@@ -56,9 +58,8 @@ fn encode(lines: &[Value]) -> Result<Vec<u8>, WriteError> {
     let mut content = Vec::new();
     for line in lines {
         let begins = content.len();
-        if !line.is_object() || serde_json::to_writer(&mut content, line).is_err() {
-            return Err(WriteError::Line);
-        }
+        let line = line.as_object().map(InOrder).ok_or(WriteError::Line)?;
+        serde_json::to_writer(&mut content, &line).map_err(|_| WriteError::Line)?;
         if content.len() - begins > MAX_LINE_BYTES {
             return Err(WriteError::Line);
         }
@@ -67,11 +68,43 @@ fn encode(lines: &[Value]) -> Result<Vec<u8>, WriteError> {
     Ok(content)
 }
 
+/// The members of a line, and of its message, that say what it is and where it stands. They come
+/// first: of a line that is too long to keep a reader looks at the beginning only.
+const FIRST: [&str; 6] = [
+    "type",
+    "role",
+    "id",
+    "parentId",
+    "timestamp",
+    "firstKeptEntryId",
+];
+
+/// An object whose deciding members come first.
+struct InOrder<'a>(&'a Map<String, Value>);
+
+impl Serialize for InOrder<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut object = serializer.serialize_map(Some(self.0.len()))?;
+        let first = FIRST.iter().filter_map(|name| self.0.get_key_value(*name));
+        let is_other = |(name, _): &(&String, &Value)| !FIRST.contains(&name.as_str());
+        for (name, value) in first.chain(self.0.iter().filter(is_other)) {
+            match value.as_object() {
+                Some(message) if name == "message" => {
+                    object.serialize_entry(name, &InOrder(message))?;
+                }
+                _ => object.serialize_entry(name, value)?,
+            }
+        }
+        object.end()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::sessions::transcript::line::{self, Kind, Parent};
 
     #[test]
     fn a_line_is_one_object_on_one_line() {
@@ -83,5 +116,49 @@ mod tests {
         }
         let long = json!({"a": "x".repeat(MAX_LINE_BYTES)});
         assert!(matches!(encode(&[long]), Err(WriteError::Line)));
+    }
+
+    #[test]
+    fn what_a_line_is_stands_at_its_beginning_however_long_it_is() {
+        let text = "x".repeat(64 * 1024);
+        for (entry, kind, first_kept) in [
+            (
+                json!({"message": {"content": text, "role": "assistant"}}),
+                Kind::Assistant,
+                None,
+            ),
+            (
+                json!({"message": {"content": text, "role": "toolResult"}}),
+                Kind::ToolResult,
+                None,
+            ),
+            (
+                json!({"content": text, "type": "custom_message"}),
+                Kind::CustomMessage,
+                None,
+            ),
+            (
+                json!({"summary": text, "tokensBefore": 7, "type": "compaction",
+                       "firstKeptEntryId": "k"}),
+                Kind::Compaction,
+                Some("k"),
+            ),
+        ] {
+            let mut entry = entry;
+            for (name, value) in [("id", "i"), ("parentId", "p"), ("timestamp", "t")] {
+                entry[name] = json!(value);
+            }
+            if entry.get("type").is_none() {
+                entry["type"] = json!("message");
+            }
+            let content = encode(std::slice::from_ref(&entry)).expect("a line");
+            let skimmed = line::skim(&content[..1024]).expect("a line of some kind");
+            assert_eq!(skimmed.kind, kind);
+            assert_eq!(skimmed.id.as_deref(), Some("i"));
+            assert_eq!(skimmed.parent, Parent::Entry("p".into()));
+            assert_eq!(skimmed.first_kept.as_deref(), first_kept);
+            let read: Value = serde_json::from_slice(&content).expect("JSON");
+            assert_eq!(read, entry, "nothing is lost by the order");
+        }
     }
 }

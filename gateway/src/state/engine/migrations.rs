@@ -34,6 +34,10 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "run_sessions",
         sql: include_str!("../migrations/0004_run_sessions.sql"),
     },
+    Migration {
+        name: "context_estimates",
+        sql: include_str!("../migrations/0005_context_estimates.sql"),
+    },
 ];
 
 /// The newest schema that this build knows.

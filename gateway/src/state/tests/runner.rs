@@ -1,7 +1,7 @@
 //! Sessions that the gateway itself runs.
 
 use super::*;
-use crate::state::{NewChild, RunBy, RunSession, TurnCost};
+use crate::state::{ContextSize, NewChild, RunBy, RunSession, TurnCost};
 use tidings_protocol::session_api::ChildRuntime;
 
 fn message(target: &SessionAddress) -> NewMessage {
@@ -79,7 +79,8 @@ async fn what_turns_cost_adds_up_and_the_context_is_that_of_the_last() {
     let fixture = Fixture::new();
     let (state, session) = (&fixture.state, address("agent:main:main"));
     state.ensure_session(session.clone()).await.expect("entry");
-    for context in [120, 90] {
+    let context = |tokens, estimated| Some(ContextSize { tokens, estimated });
+    for context in [context(120, true), context(90, false), None] {
         let cost = TurnCost {
             input: 100,
             output: 7,
@@ -94,13 +95,14 @@ async fn what_turns_cost_adds_up_and_the_context_is_that_of_the_last() {
     let entry = state.session_entry(session).await.expect("entry").entry;
     let entry: serde_json::Value = serde_json::from_str(&entry).expect("json");
     for (member, value) in [
-        ("inputTokens", 200),
-        ("outputTokens", 14),
-        ("totalTokens", 214),
+        ("inputTokens", 300),
+        ("outputTokens", 21),
+        ("totalTokens", 321),
         ("contextTokens", 90),
         ("memoryFlushAt", START),
         ("memoryFlushCompactionCount", 0),
     ] {
         assert_eq!(entry[member], value, "{member}");
     }
+    assert_eq!(entry["contextTokensEstimated"], false);
 }

@@ -130,9 +130,14 @@ impl From<CompactionError> for ApiError {
 }
 
 impl Compactor<'_> {
-    /// Compacts a conversation; `None` where there is nothing that could be summarised.
+    /// Compacts a conversation; `None` where there is nothing that could be summarised. Once
+    /// `given_up` ends nobody wants it any more, and it is aborted unless there is a summary.
     /// The caller does not hold the lock of its transcript.
-    pub async fn compact(&self, order: &Order) -> Result<Option<Outcome>, CompactionError> {
+    pub async fn compact(
+        &self,
+        order: &Order,
+        given_up: impl Future<Output = ()> + Send,
+    ) -> Result<Option<Outcome>, CompactionError> {
         let read = self.read(&order.session).await?;
         let settings = self.summarisers.settings;
         let Some(plan) = plan(&read.view, order.trigger, settings, self.budget) else {
@@ -152,7 +157,10 @@ impl Compactor<'_> {
             budget: self.budget,
         };
         let focus = order.focus.as_deref();
-        let summary = self.summarisers.summary(&work, &plan, focus).await;
+        let summary = tokio::select! {
+            summary = self.summarisers.summary(&work, &plan, focus) => summary,
+            () = given_up => Err(SummaryError::Aborted),
+        };
         let summary = summary.inspect_err(|error| {
             tracing::warn!(%session, trigger, %error, "compaction failed");
         })?;

@@ -193,18 +193,10 @@ fn count_usage(draft: &mut Draft, usage: &Value) {
 mod tests {
     use super::*;
     use crate::turns::models::Answer;
+    use crate::turns::models::draft::reading;
 
     fn read(events: &[&str]) -> Result<(Vec<Step>, Answer), ModelError> {
-        let mut draft = Draft::default();
-        let mut steps = Vec::new();
-        for data in events {
-            let event = Event {
-                data: (*data).to_owned(),
-                ..Event::default()
-            };
-            steps.push(take(&mut draft, &event)?);
-        }
-        Ok((steps, draft.finish()))
+        reading::read(take, events)
     }
 
     #[test]

@@ -59,6 +59,7 @@ impl Models {
             address: &endpoint.address,
             headers: headers(endpoint)?,
             body: body.to_vec(),
+            ca_file: endpoint.ca_file.as_deref(),
         };
         let mut coming = http::post(letter, self.patience).await?;
         let mut draft = Draft::default();
@@ -66,7 +67,11 @@ impl Models {
             *shown = Shown::Something;
             on_text(text);
         };
-        read(endpoint.protocol, &mut coming, &mut draft, &mut on_text).await?;
+        let limit = self.patience.whole;
+        let reading = read(endpoint.protocol, &mut coming, &mut draft, &mut on_text);
+        tokio::time::timeout(limit, reading)
+            .await
+            .map_err(|_| ModelError::Endless(limit))??;
         Ok(draft.finish())
     }
 }
@@ -83,6 +88,7 @@ pub async fn post_json(
         address: &address,
         headers: vec![("accept", "application/json, text/plain".to_owned())],
         body,
+        ca_file: None,
     };
     let mut coming = http::post(letter, patience).await?;
     let mut answer = Vec::new();

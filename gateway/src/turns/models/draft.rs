@@ -113,3 +113,31 @@ fn arguments_of(text: String) -> Value {
         _ => Value::String(text),
     }
 }
+
+#[cfg(test)]
+pub(super) mod reading {
+    //! Events of a protocol, read as they stand in a test.
+
+    use super::*;
+    use crate::turns::models::sse::Event;
+
+    /// How a protocol takes an event.
+    pub(in crate::turns::models) type Take = fn(&mut Draft, &Event) -> Result<Step, ModelError>;
+
+    /// What comes of each event, and the answer that all of them are.
+    pub(in crate::turns::models) fn read(
+        take: Take,
+        events: &[&str],
+    ) -> Result<(Vec<Step>, Answer), ModelError> {
+        let mut draft = Draft::default();
+        let mut steps = Vec::new();
+        for data in events {
+            let event = Event {
+                data: (*data).to_owned(),
+                ..Event::default()
+            };
+            steps.push(take(&mut draft, &event)?);
+        }
+        Ok((steps, draft.finish()))
+    }
+}

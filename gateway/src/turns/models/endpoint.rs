@@ -1,5 +1,7 @@
 //! Where a model is asked.
 
+use std::path::PathBuf;
+
 use hyper::Uri;
 use hyper::http::uri::Scheme;
 
@@ -22,6 +24,7 @@ pub struct Endpoint {
     /// The variable of the environment that holds the key, where one is needed. It is read at
     /// each request and kept nowhere.
     pub api_key_env: Option<String>,
+    pub(super) ca_file: Option<PathBuf>,
     pub(super) address: Address,
 }
 
@@ -90,11 +93,19 @@ impl Endpoint {
             protocol,
             model,
             api_key_env,
+            ca_file: None,
             address: Address {
                 path: format!("{}/{call}", base.path.trim_end_matches('/')),
                 ..base
             },
         })
+    }
+
+    /// The same, where the authorities of this file are trusted in the place of the machine's.
+    #[must_use]
+    pub fn trusting(mut self, ca_file: Option<PathBuf>) -> Self {
+        self.ca_file = ca_file;
+        self
     }
 }
 

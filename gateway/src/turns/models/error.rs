@@ -2,6 +2,7 @@
 //! answers may hold both, and is looked at only for what it means.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use tidings_protocol::session_api::PrivateText;
@@ -31,6 +32,26 @@ pub enum ModelError {
         /// What stands in the way.
         reason: String,
     },
+    /// The authorities that its server is to be verified by cannot be read.
+    #[error(
+        "the authorities in {path}, which models.<name>.caFile names, cannot be read: {reason}"
+    )]
+    NoAuthority {
+        /// The file.
+        path: PathBuf,
+        /// What stands in the way.
+        reason: String,
+    },
+    /// Its server shows a certificate that is not to be trusted.
+    #[error("the certificate of {host}:{port} is not trusted: {reason}")]
+    Untrusted {
+        /// The host.
+        host: String,
+        /// The port.
+        port: u16,
+        /// Why not.
+        reason: String,
+    },
     /// The provider says no.
     #[error("the model's provider refuses: {0}")]
     Refused(Refusal),
@@ -49,6 +70,12 @@ pub enum ModelError {
     /// More came than is taken.
     #[error("the model's answer has more than {0}")]
     TooMuch(&'static str),
+    /// It came, and came, and did not end.
+    #[error("the model's answer has not ended within {} s", .0.as_secs_f32())]
+    Endless(Duration),
+    /// Whoever asked has gone.
+    #[error("nobody waits for the model's answer any more")]
+    Unwanted,
 }
 
 /// What a provider says when it refuses.
@@ -123,13 +150,22 @@ impl ModelError {
                 Some(status) => matches!(status, 408 | 409 | 425 | 429 | 500..=599),
                 None => true,
             },
-            Self::NoKey { .. } | Self::Strange(_) | Self::TooMuch(_) => false,
+            Self::NoKey { .. }
+            | Self::NoAuthority { .. }
+            | Self::Untrusted { .. }
+            | Self::Strange(_)
+            | Self::TooMuch(_)
+            | Self::Endless(_)
+            | Self::Unwanted => false,
         }
     }
 
     /// True where time ran out.
     pub fn is_timeout(&self) -> bool {
-        matches!(self, Self::SlowStart(_) | Self::Stalled(_))
+        matches!(
+            self,
+            Self::SlowStart(_) | Self::Stalled(_) | Self::Endless(_)
+        )
     }
 
     /// What it means where it means that the prompt was too long.
@@ -199,6 +235,8 @@ mod tests {
             (ModelError::Cut, true),
             (ModelError::SlowStart(Duration::from_secs(1)), true),
             (ModelError::Strange("x"), false),
+            (ModelError::Endless(Duration::from_secs(1)), false),
+            (ModelError::Unwanted, false),
         ] {
             assert_eq!(error.is_passing(), is_passing, "{error}");
         }

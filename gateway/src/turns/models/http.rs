@@ -1,6 +1,6 @@
 //! One request to a model's provider, and the bytes of its answer as they come.
 
-use std::sync::Arc;
+use std::path::Path;
 use std::time::Duration;
 
 use http_body_util::{BodyExt, Full};
@@ -9,18 +9,15 @@ use hyper::client::conn::http1;
 use hyper::header::{CONTENT_TYPE, HOST, RETRY_AFTER, USER_AGENT};
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
-use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, RootCertStore};
-use tidings_node::connection::crypto_provider;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout, timeout_at};
-use tokio_rustls::TlsConnector;
 
 use super::Patience;
 use super::endpoint::Address;
 use super::error::{ModelError, Refusal};
+use super::tls;
 
 /// How much of a refusal is read: enough to tell what it means.
 const MAX_REFUSAL_BYTES: usize = 64 * 1024;
@@ -43,18 +40,20 @@ pub(super) struct Letter<'a> {
     pub(super) address: &'a Address,
     pub(super) headers: Vec<(&'static str, String)>,
     pub(super) body: Vec<u8>,
+    /// The authorities of its server, where they are not the machine's.
+    pub(super) ca_file: Option<&'a Path>,
 }
 
 /// Sends a request; the answer's head must come before the time for its first piece is over.
 pub(super) async fn post(letter: Letter<'_>, patience: Patience) -> Result<Coming, ModelError> {
-    let address = letter.address;
+    let (address, ca_file) = (letter.address, letter.ca_file);
     let request = request(letter)?;
     let stream = connect(address, patience.connect).await?;
     let mut connection = JoinSet::new();
     let first_by = Instant::now() + patience.first_piece;
     let exchange = async {
         if address.is_tls {
-            let stream = encrypt(address, stream).await?;
+            let stream = tls::encrypt(address, ca_file, stream).await?;
             send(stream, request, &mut connection).await
         } else {
             send(stream, request, &mut connection).await
@@ -135,7 +134,7 @@ fn request(letter: Letter<'_>) -> Result<Request<Full<Bytes>>, ModelError> {
         .map_err(|_| ModelError::Strange("what is to be sent cannot stand in a header"))
 }
 
-fn unreachable(address: &Address, reason: &dyn ToString) -> ModelError {
+pub(super) fn unreachable(address: &Address, reason: &dyn ToString) -> ModelError {
     ModelError::Unreachable {
         host: address.host.clone(),
         port: address.port,
@@ -156,35 +155,6 @@ async fn connect(address: &Address, limit: Duration) -> Result<TcpStream, ModelE
     // It only makes things slower where it fails.
     let _ = stream.set_nodelay(true);
     Ok(stream)
-}
-
-/// TLS, verified by the roots that this machine trusts.
-async fn encrypt(
-    address: &Address,
-    stream: TcpStream,
-) -> Result<impl AsyncRead + AsyncWrite + Send + Unpin + 'static, ModelError> {
-    let config = tokio::task::spawn_blocking(tls_config).await;
-    let config = match config {
-        Ok(Ok(config)) => config,
-        Ok(Err(error)) => return Err(unreachable(address, &error)),
-        Err(error) => return Err(unreachable(address, &error)),
-    };
-    let name =
-        ServerName::try_from(address.host.clone()).map_err(|error| unreachable(address, &error))?;
-    TlsConnector::from(Arc::new(config))
-        .connect(name, stream)
-        .await
-        .map_err(|error| unreachable(address, &error))
-}
-
-fn tls_config() -> Result<ClientConfig, rustls::Error> {
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    let config = ClientConfig::builder_with_provider(crypto_provider())
-        .with_safe_default_protocol_versions()?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    Ok(config)
 }
 
 async fn send(

@@ -7,6 +7,7 @@
 //! | `draft` | an answer while it comes |
 //! | `sse` | server-sent events out of bytes |
 //! | `http` | one request and its answer's bytes, within time limits |
+//! | `tls` | who its server must be |
 //! | `patience` | how long is waited, and how often it is tried |
 //! | `client` | all of it together |
 
@@ -19,6 +20,7 @@ mod http;
 mod openai;
 mod patience;
 mod sse;
+mod tls;
 
 use serde_json::Value;
 

@@ -16,6 +16,8 @@ pub struct Patience {
     pub first_piece: Duration,
     /// How long any later piece may take.
     pub next_piece: Duration,
+    /// How long a whole answer may take, however it comes.
+    pub whole: Duration,
     /// How often one request is sent, at most.
     pub attempts: u32,
     /// The pause before the second time; each later one is twice as long.
@@ -28,6 +30,8 @@ impl Default for Patience {
             connect: Duration::from_secs(10),
             first_piece: Duration::from_mins(5),
             next_piece: Duration::from_mins(2),
+            // Longer than any answer of so many tokens takes, shorter than a turn's lease.
+            whole: Duration::from_mins(20),
             attempts: 4,
             first_pause: Duration::from_millis(500),
         }
@@ -89,6 +93,13 @@ mod tests {
             (refused(400, None), 1, Shown::Nothing, 0, None),
             (ModelError::Cut, 1, Shown::Nothing, 0, ms(500)),
             (ModelError::Cut, 1, Shown::Something, 0, None),
+            (
+                ModelError::Endless(Duration::from_secs(1)),
+                1,
+                Shown::Nothing,
+                0,
+                None,
+            ),
         ] {
             let found = Patience::default().pause_after(&error, failures, shown, jitter);
             assert_eq!(found, pause, "{error} {failures} {shown:?}");

@@ -10,8 +10,9 @@ use tidings_protocol::session_api::{
 use super::Runner;
 use super::error::TurnError;
 use super::job::{Job, News};
+use super::opening::Opening;
 use super::prompt::cut;
-use super::turn::{Opening, TurnDone};
+use super::turn::TurnDone;
 use crate::state::{MAX_MESSAGE_BYTES, SessionAddress};
 use crate::turns::commands::ChatCommand;
 
@@ -44,6 +45,10 @@ impl Job {
 impl Runner {
     /// Runs a job to its end, or until the gateway stops.
     pub(super) async fn chore(&self, session: &SessionAddress, job: Job) {
+        if job.is_unwanted() {
+            tracing::info!(%session, "whoever asked for a turn has gone: it is not run");
+            return;
+        }
         match job {
             Job::Chat { message, news } => {
                 let chat = self.chat(session, &message.0, &news);
@@ -58,9 +63,10 @@ impl Runner {
             Job::Child => self.child(session).await,
             Job::Compact {
                 instructions,
+                news,
                 answer,
             } => {
-                let work = self.compact_session(session, instructions);
+                let work = self.compact_session(session, instructions, &news);
                 let compacted = self.unless_stopped(session, work).await;
                 let _ = answer.send(compacted.map_err(ApiError::from));
             }
@@ -112,7 +118,14 @@ impl Runner {
             Err(error) => tracing::warn!(%session, %error, failures, "a turn came to nothing"),
         }
         // Nothing was taken, so somebody is woken for it at once: not in a circle.
-        if let Err(TurnError::Conversation(_) | TurnError::Door(_)) = done {
+        let is_untaken = matches!(
+            done,
+            Err(TurnError::Conversation(_)
+                | TurnError::Door(_)
+                | TurnError::Endpoint(_)
+                | TurnError::NoModel)
+        );
+        if is_untaken {
             tokio::select! {
                 () = tokio::time::sleep(RETRY) => {}
                 () = self.stop() => {}
@@ -207,7 +220,7 @@ impl Runner {
             }
             Some(ChatCommand::Compact(focus)) => {
                 let focus = focus.map(PrivateText);
-                let done = self.compact_session(session, focus).await?;
+                let done = self.compact_session(session, focus, news).await?;
                 let text = if done.compacted {
                     let (before, after) = (done.tokens_before, done.tokens_after);
                     format!("Compacted: {before} tokens before, about {after} now.")
@@ -245,15 +258,16 @@ impl Runner {
         };
         self.take_more(session);
         let reply = done.reply.map(|reply| cut(reply, MAX_MESSAGE_BYTES));
+        let context = done.cost.tokens.context;
         Ok(ChatDone {
             reply: reply.map(PrivateText),
             session_key: session.key().clone(),
             usage: ChatUsage {
                 input_tokens: done.cost.tokens.input,
                 output_tokens: done.cost.tokens.output,
-                context_tokens: done.cost.tokens.context,
+                context_tokens: context.map_or(0, |context| context.tokens),
                 context_window: done.window,
-                estimated: done.cost.estimated,
+                estimated: done.cost.estimated || context.is_some_and(|context| context.estimated),
             },
             compacted: done.compacted.then_some(true),
         })

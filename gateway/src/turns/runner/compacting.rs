@@ -14,7 +14,7 @@ use super::summariser::{HttpSummariser, ModelSummariser};
 use super::tools;
 use super::turn::{OnOverflow, Turn, endpoint, max_tokens};
 use crate::sessions::hygiene::Message;
-use crate::state::SessionAddress;
+use crate::state::{ContextSize, SessionAddress};
 use crate::turns::budget::{self, Cycle, Owner};
 use crate::turns::compaction::plan::Trigger;
 use crate::turns::compaction::provider::Providers;
@@ -34,12 +34,15 @@ impl Runner {
         &self,
         session: &SessionAddress,
         instructions: Option<PrivateText>,
+        news: &News,
     ) -> Result<SessionCompacted, TurnError> {
-        let (config, news) = (self.config(), News::default());
-        let mut turn = Turn::open(self, session, &config, &news).await?;
+        let config = self.config();
+        let mut turn = Turn::open(self, session, &config, news).await?;
         let before = turn.conversation.view().await?.context().tokens();
         let focus = instructions.map(|text| text.0);
-        let outcome = Box::pin(turn.compact(Trigger::Manual, focus)).await?;
+        let outcome = Box::pin(turn.compact(Trigger::Manual, focus)).await;
+        turn.count().await?;
+        let outcome = outcome?;
         Ok(SessionCompacted {
             session_key: session.key().clone(),
             compacted: outcome.is_some(),
@@ -93,17 +96,26 @@ impl Turn<'_> {
             trigger,
             focus,
         };
-        let outcome = compactor.compact(&order).await?;
+        let news = self.news;
+        let given_up = async {
+            match trigger {
+                // The turn is over: whoever waited for it has its answer.
+                Trigger::Threshold => std::future::pending().await,
+                _ => news.gone().await,
+            }
+        };
+        let outcome = compactor.compact(&order, given_up).await;
         let spent = *model.cost.lock().unwrap_or_else(PoisonError::into_inner);
-        let cost = &mut self.cost.tokens;
-        cost.input = cost.input.saturating_add(spent.input);
-        cost.output = cost.output.saturating_add(spent.output);
-        if let Some(outcome) = &outcome {
+        self.cost.add(spent);
+        if let Ok(Some(outcome)) = &outcome {
             self.compacted = true;
-            self.cost.tokens.context = outcome.tokens_after;
+            self.cost.tokens.context = Some(ContextSize {
+                tokens: outcome.tokens_after,
+                estimated: true,
+            });
             self.say_compacted(trigger, outcome);
         }
-        Ok(outcome)
+        outcome
     }
 
     /// A line in chat, where the session is verbose.
@@ -271,11 +283,7 @@ impl Turn<'_> {
         let mut tools = tools::session_tools();
         tools.push(tools::memory_tool());
         let written = turn.answered(&tools).await;
-        let spent = turn.cost.tokens;
-        let cost = &mut self.cost;
-        cost.estimated |= turn.cost.estimated;
-        cost.tokens.input = cost.tokens.input.saturating_add(spent.input);
-        cost.tokens.output = cost.tokens.output.saturating_add(spent.output);
+        self.cost.add(turn.cost);
         written?;
         self.conversation = turn.conversation;
         let noted = self.runner.state.note_flush(session.clone()).await;

@@ -65,7 +65,13 @@ impl From<TurnError> for ApiError {
                 ErrorType::Configuration,
                 "set agents.defaults.model to one of [models.<name>] in config.toml",
             ),
-            TurnError::Endpoint(_) | TurnError::Model(ModelError::NoKey { .. }) => (
+            TurnError::Model(ModelError::Untrusted { .. }) => (
+                ErrorType::Configuration,
+                "let [models.<name>] caFile in config.toml name the authority of a server of your \
+                 own, and baseUrl the name in its certificate",
+            ),
+            TurnError::Endpoint(_)
+            | TurnError::Model(ModelError::NoKey { .. } | ModelError::NoAuthority { .. }) => (
                 ErrorType::Configuration,
                 "mend [models.<name>] in config.toml, or the gateway's environment",
             ),

@@ -28,6 +28,8 @@ pub(crate) enum Job {
     Compact {
         /// What the summary is to dwell on.
         instructions: Option<PrivateText>,
+        /// Who waits for it.
+        news: News,
         /// Who hears of it.
         answer: oneshot::Sender<Result<SessionCompacted, ApiError>>,
     },
@@ -98,6 +100,19 @@ impl News {
         }
     }
 
+    /// Waits until whoever listened has gone; for ever where nobody ever listened.
+    pub(super) async fn gone(&self) {
+        match &self.listener {
+            Some(listener) => listener.closed().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// True where somebody listened, and has gone.
+    pub(super) fn is_gone(&self) -> bool {
+        self.listener.as_ref().is_some_and(mpsc::Sender::is_closed)
+    }
+
     /// The last that is heard.
     pub(super) async fn end(self, end: Result<ChatDone, ApiError>) {
         let Some(listener) = &self.listener else {
@@ -119,11 +134,39 @@ impl News {
 }
 
 impl Job {
+    /// True where whoever asked for it has gone.
+    pub(super) fn is_unwanted(&self) -> bool {
+        match self {
+            Self::Chat { news, .. } | Self::Compact { news, .. } => news.is_gone(),
+            Self::Due | Self::Again(_) | Self::Child => false,
+        }
+    }
+
     /// True where a job that waits already does all that this one would.
     pub(super) fn is_covered_by(&self, waiting: &Self) -> bool {
         matches!(
             (self, waiting),
             (Self::Due, Self::Due | Self::Again(_) | Self::Child)
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_somebody_asked_for_who_has_gone_is_not_wanted_any_more() {
+        let (news, listening) = News::heard();
+        let job = Job::Chat {
+            message: "Hello".into(),
+            news,
+        };
+        assert!(!job.is_unwanted());
+        drop(listening);
+        assert!(job.is_unwanted());
+        for (job, why) in [(Job::Due, "a wake"), (Job::Child, "a child")] {
+            assert!(!job.is_unwanted(), "nobody waits for {why}");
+        }
     }
 }

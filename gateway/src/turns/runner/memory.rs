@@ -66,15 +66,15 @@ impl Turn<'_> {
         let now = self.runner.shelves.stores.clock.now();
         let zone = jiff::tz::TimeZone::system();
         let name = file_name(now + offset_at(&zone, now));
-        let (files, path) = (
-            self.runner.shelves.stores.files.clone(),
-            workspace.join(&name),
-        );
-        let text = prompt::cut(text.to_owned(), MAX_NOTE_BYTES);
-        let appending = tokio::task::spawn_blocking(move || append(&files, &path, &text));
+        let files = self.runner.shelves.stores.files.clone();
+        let (text, file) = (prompt::cut(text.to_owned(), MAX_NOTE_BYTES), name.clone());
+        let appending =
+            tokio::task::spawn_blocking(move || append(&files, &workspace, &file, &text));
+        let name = name.display();
         match appending.await {
-            Ok(Ok(true)) => (format!("Appended to {}.", name.display()), false),
-            Ok(Ok(false)) => (format!("{} is full.", name.display()), true),
+            Ok(Ok(Appended::Written)) => (format!("Appended to {name}."), false),
+            Ok(Ok(Appended::Full)) => (format!("{name} is full."), true),
+            Ok(Ok(Appended::Outside)) => (format!("{name} leads out of the workspace."), true),
             Ok(Err(error)) => {
                 tracing::warn!(session = %self.session, %error, "notes were not written");
                 ("The notes cannot be written.".to_owned(), true)
@@ -90,19 +90,45 @@ fn file_name(local: EpochMs) -> PathBuf {
     Path::new("memory").join(format!("{}.md", &day[..10]))
 }
 
-/// False where the day's notes have no room for it.
-fn append(files: &Files, path: &Path, text: &str) -> Result<bool, FileError> {
-    let dir = path.parent().unwrap_or(path);
-    for dir in [dir.parent().unwrap_or(dir), dir] {
+/// What became of a note.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Appended {
+    Written,
+    /// The day's notes have no room for it.
+    Full,
+    /// Links lead out of the workspace: nothing is written there.
+    Outside,
+}
+
+fn append(files: &Files, workspace: &Path, name: &Path, text: &str) -> Result<Appended, FileError> {
+    let path = workspace.join(name);
+    let dir = path.parent().unwrap_or(workspace);
+    for dir in [workspace, dir] {
         files.create_dir(dir)?;
     }
-    let size = files.look(path)?.map_or(0, |seen| seen.size);
+    if !is_inside(files, workspace, &path, dir)? {
+        return Ok(Appended::Outside);
+    }
+    let size = files.look(&path)?.map_or(0, |seen| seen.size);
     if size + text.len() as u64 > MAX_DAY_BYTES {
-        return Ok(false);
+        return Ok(Appended::Full);
     }
     let text = format!("{}\n", text.trim_end());
-    files.append(path, text.as_bytes())?;
-    Ok(true)
+    files.append(&path, text.as_bytes())?;
+    Ok(Appended::Written)
+}
+
+/// True where the file of the notes is, or will be, below the workspace. A link to nowhere
+/// would be made a file elsewhere.
+fn is_inside(files: &Files, workspace: &Path, path: &Path, dir: &Path) -> Result<bool, FileError> {
+    let Some(workspace) = files.real(workspace)? else {
+        return Ok(false);
+    };
+    let place = match files.kind(path)? {
+        Some(_) => files.real(path)?,
+        None => files.real(dir)?,
+    };
+    Ok(place.is_some_and(|place| place.starts_with(workspace)))
 }
 
 #[cfg(test)]
@@ -114,12 +140,46 @@ mod tests {
         let dir = tempfile::tempdir().expect("scratch");
         let name = file_name(1_796_097_600_000);
         assert_eq!(name, Path::new("memory/2026-12-01.md"));
-        let path = dir.path().join("w").join(name);
-        let files = Files::default();
+        let (files, workspace) = (Files::default(), dir.path().join("w"));
         for note in ["- one\n\n", "- two"] {
-            assert!(append(&files, &path, note).expect("written"));
+            let appended = append(&files, &workspace, &name, note).expect("written");
+            assert_eq!(appended, Appended::Written);
         }
-        let written = std::fs::read_to_string(&path).expect("notes");
+        let written = std::fs::read_to_string(workspace.join(name)).expect("notes");
         assert_eq!(written, "- one\n- two\n");
+    }
+
+    #[test]
+    fn notes_are_written_nowhere_but_in_the_workspace() {
+        let dir = tempfile::tempdir().expect("scratch");
+        let (files, name) = (Files::default(), Path::new("memory/2026-12-01.md"));
+        let made = |workspace: &str| {
+            let workspace = dir.path().join(workspace);
+            std::fs::create_dir_all(workspace.join("elsewhere")).expect("made");
+            workspace
+        };
+        std::fs::create_dir(dir.path().join("out")).expect("made");
+        for (workspace, target, link, expected) in [
+            ("a", "out", "memory", Appended::Outside),
+            ("b", "out/file", "memory/2026-12-01.md", Appended::Outside),
+            ("c", "c/elsewhere", "memory", Appended::Written),
+        ] {
+            let root = made(workspace);
+            if link.contains('/') {
+                std::fs::create_dir(root.join("memory")).expect("made");
+            }
+            std::os::unix::fs::symlink(dir.path().join(target), root.join(link)).expect("a link");
+            let appended = append(&files, &root, name, "- one").expect("an end");
+            assert_eq!(appended, expected, "{link} to {target}");
+        }
+        assert_eq!(
+            files.names(&dir.path().join("out")).expect("listed").len(),
+            0
+        );
+        // A workspace that is itself a link is the operator's own choice.
+        let linked = dir.path().join("linked");
+        std::os::unix::fs::symlink(made("d"), &linked).expect("a link");
+        let appended = append(&files, &linked, name, "- one").expect("an end");
+        assert_eq!(appended, Appended::Written);
     }
 }

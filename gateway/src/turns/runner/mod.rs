@@ -4,20 +4,24 @@
 //! |---|---|
 //! | `job`, `lanes` | what can be run, who waits for whom |
 //! | `chores` | what is run because somebody is woken, sent something, or asks |
-//! | `turn` | one turn: prompt, answers, calls, end |
+//! | `opening` | how a turn begins: what it takes |
+//! | `turn` | one turn: answers, calls, end |
 //! | `prompt`, `tools` | what the model is told, and what it may call |
 //! | `conversation` | the transcript, as turns read and write it |
 //! | `compacting`, `summariser` | compaction around a turn, and who summarises |
+//! | `cost` | what a turn costs |
 //! | `status` | how a session stands, for a person |
 //! | `memory` | the agent's workspace: instructions, notes |
 
 mod chores;
 mod compacting;
 mod conversation;
+mod cost;
 mod error;
 mod job;
 mod lanes;
 mod memory;
+mod opening;
 mod prompt;
 mod status;
 mod summariser;
@@ -143,6 +147,9 @@ impl Runner {
             self.child_was_cut(&found.session).await;
         } else if found.has_messages && found.is_child {
             work.add(found.session, Job::Child);
+        } else if found.was_running {
+            // One failure: the process itself.
+            work.add(found.session, Job::Again(1));
         } else if found.has_messages {
             work.add(found.session, Job::Due);
         }

@@ -8,6 +8,8 @@ use crate::sessions::hygiene::{Block, Message, Role};
 use crate::state::SessionAddress;
 use crate::turns::silent::NO_REPLY;
 
+/// What stands before a line of the gateway's own.
+const SYSTEM: &str = "System: ";
 /// Of AGENTS.md this much is said: a longer one would leave no room for the conversation.
 pub(super) const MAX_INSTRUCTIONS_BYTES: usize = 64 * 1024;
 
@@ -47,7 +49,7 @@ pub(super) fn opening(begun: &TurnBegun, said: Option<&str>) -> Option<Message> 
     });
     let lines: Vec<String> = notices
         .chain(messages)
-        .map(|line| format!("System: {line}"))
+        .map(|line| format!("{SYSTEM}{line}"))
         .collect();
     let lines = (!lines.is_empty()).then(|| lines.join("\n"));
     let content: Vec<Block> = lines
@@ -59,6 +61,14 @@ pub(super) fn opening(begun: &TurnBegun, said: Option<&str>) -> Option<Message> 
         role: Role::User,
         content,
         stop_reason: None,
+    })
+}
+
+/// True for a message with nothing but lines of the gateway's own.
+pub(super) fn is_the_gateways(message: &Message) -> bool {
+    message.content.iter().all(|block| match block {
+        Block::Text { text } => text.starts_with(SYSTEM),
+        _ => false,
     })
 }
 
@@ -135,6 +145,9 @@ mod tests {
              System: Message 8 from the operator:\n  Stop."
         );
         assert_eq!(said, "Hello");
+        assert!(!is_the_gateways(&opening));
+        let waiting = super::opening(&begun, None).expect("a message");
+        assert!(is_the_gateways(&waiting));
         assert_eq!(super::opening(&TurnBegun::default(), None), None);
     }
 

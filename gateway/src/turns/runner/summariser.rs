@@ -9,8 +9,10 @@ use crate::sessions::hygiene::{Block, Message, Role};
 use crate::turns::compaction::request::{
     MAX_SUMMARY_BYTES, Summariser, Summarising, SummaryError, SummaryRequest,
 };
-use crate::turns::models::{Endpoint, ModelError, Models, Patience, Prompt, Usage, post_json};
+use crate::turns::models::{Endpoint, ModelError, Models, Patience, Prompt, post_json};
+use crate::turns::tokens;
 
+use super::cost::Cost;
 use super::prompt::text_of;
 
 /// An endpoint's answer is the summary, or JSON around it.
@@ -21,8 +23,8 @@ pub(super) struct ModelSummariser<'a> {
     pub(super) models: &'a Models,
     pub(super) endpoint: &'a Endpoint,
     pub(super) max_tokens: u32,
-    /// What it cost so far, where the provider says so.
-    pub(super) cost: Mutex<Usage>,
+    /// What it cost so far.
+    pub(super) cost: Mutex<Cost>,
 }
 
 impl Summariser for ModelSummariser<'_> {
@@ -43,11 +45,10 @@ impl Summariser for ModelSummariser<'_> {
             };
             let answer = self.models.ask(self.endpoint, &prompt, &mut |_| {}).await;
             let answer = answer.map_err(|error| summary_error(&error))?;
-            if let Some(usage) = answer.usage {
-                let mut cost = self.cost.lock().unwrap_or_else(PoisonError::into_inner);
-                cost.input = cost.input.saturating_add(usage.input);
-                cost.output = cost.output.saturating_add(usage.output);
-            }
+            let estimate = tokens::of_text(prompt.system) + tokens::of_messages(&messages);
+            let mut cost = self.cost.lock().unwrap_or_else(PoisonError::into_inner);
+            cost.add(Cost::of(&answer, estimate));
+            drop(cost);
             said(text_of(&answer.message))
         })
     }
@@ -97,7 +98,10 @@ fn said(text: String) -> Result<String, SummaryError> {
 
 fn summary_error(error: &ModelError) -> SummaryError {
     match error {
-        ModelError::SlowStart(limit) | ModelError::Stalled(limit) => SummaryError::TimedOut(*limit),
+        ModelError::SlowStart(limit) | ModelError::Stalled(limit) | ModelError::Endless(limit) => {
+            SummaryError::TimedOut(*limit)
+        }
+        ModelError::Unwanted => SummaryError::Aborted,
         error if error.overflow().is_some() => SummaryError::TooLong,
         error => SummaryError::Failed(error.to_string()),
     }

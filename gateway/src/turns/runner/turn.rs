@@ -2,10 +2,10 @@
 //! answers and calls tools until it calls none.
 
 use serde_json::{Value, json};
-use tidings_protocol::session_api::{LeaseRef, Reply, Request, SpeakerRef, TurnBegun};
 
 use super::Runner;
 use super::conversation::Conversation;
+use super::cost::Cost;
 use super::error::TurnError;
 use super::job::News;
 use super::prompt;
@@ -14,7 +14,7 @@ use crate::config::{Compaction, Config, Model, ModelKind};
 use crate::sessions::hygiene::{Block, Message, Role};
 use crate::state::{SessionAddress, TurnCost};
 use crate::turns::budget::Budget;
-use crate::turns::models::{Answer, Endpoint, ModelError, Prompt, Protocol, Tool, Usage};
+use crate::turns::models::{Answer, Endpoint, ModelError, Prompt, Protocol, Tool};
 use crate::turns::silent::{self, Draft, Ending};
 use crate::turns::{message, tokens};
 
@@ -36,6 +36,8 @@ pub(super) struct Turn<'a> {
     pub(super) beside: Option<&'a str>,
     pub(super) on_overflow: OnOverflow,
     pub(super) cost: Cost,
+    /// What of the cost stands in the entry.
+    pub(super) counted: TurnCost,
     pub(super) compacted: bool,
 }
 
@@ -61,98 +63,11 @@ pub(super) struct TurnDone {
     pub(super) compacted: bool,
 }
 
-/// What a turn has cost so far.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Cost {
-    /// In all.
-    pub(super) tokens: TurnCost,
-    /// True where the provider did not count some of it.
-    pub(super) estimated: bool,
-}
-
-/// What a turn is begun for, beside what waits for the session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Opening<'a> {
-    /// A person says this.
-    Said(&'a str),
-    /// Nothing else.
-    Waiting,
-    /// What was said before, where it has no answer yet.
-    Unanswered,
-}
-
 /// What a model calls.
 struct Call {
     id: String,
     name: String,
     arguments: Value,
-}
-
-impl Runner {
-    /// Runs a turn with what waits for the session, and what a person says. `None` where there
-    /// was nothing.
-    pub(super) async fn turn(
-        &self,
-        session: &SessionAddress,
-        opening: Opening<'_>,
-        news: &News,
-    ) -> Result<Option<TurnDone>, TurnError> {
-        let speaker = || SpeakerRef::default();
-        let begun = match self.ask(session, Request::TurnBegin(speaker())).await? {
-            Reply::TurnBegin(begun) => begun,
-            _ => TurnBegun::default(),
-        };
-        let done = Box::pin(self.taken(session, &begun, opening, news)).await;
-        if let Err(error) = self.ask(session, Request::TurnEnd(speaker())).await {
-            tracing::warn!(%session, %error, "a turn was not ended");
-        }
-        done
-    }
-
-    async fn taken(
-        &self,
-        session: &SessionAddress,
-        begun: &TurnBegun,
-        opening: Opening<'_>,
-        news: &News,
-    ) -> Result<Option<TurnDone>, TurnError> {
-        let said = match opening {
-            Opening::Said(said) => Some(said),
-            Opening::Waiting | Opening::Unanswered => None,
-        };
-        let prompt = prompt::opening(begun, said);
-        if prompt.is_none() && opening != Opening::Unanswered {
-            return Ok(None);
-        }
-        let lease = begun.token.clone().map(|token| LeaseRef { token });
-        let config = self.config();
-        let opened = async {
-            self.own(session).await?;
-            let mut turn = Turn::open(self, session, &config, news).await?;
-            turn.before_prompt().await;
-            if let Some(prompt) = &prompt {
-                let entry = message::to_entry(prompt);
-                turn.conversation.append(&[entry]).await?;
-            }
-            Ok::<_, TurnError>(turn)
-        };
-        let turn = match (opened.await, lease) {
-            (Ok(turn), None) => turn,
-            (Ok(turn), Some(lease)) => {
-                self.ask(session, Request::TurnConfirm(lease)).await?;
-                turn
-            }
-            (Err(error), None) => return Err(error),
-            (Err(error), Some(lease)) => {
-                self.ask(session, Request::TurnRelease(lease)).await?;
-                return Err(error);
-            }
-        };
-        if prompt.is_none() && turn.is_answered().await? {
-            return Ok(None);
-        }
-        turn.run().await.map(Some)
-    }
 }
 
 impl<'a> Turn<'a> {
@@ -177,23 +92,19 @@ impl<'a> Turn<'a> {
             beside: None,
             on_overflow: OnOverflow::Compact,
             cost: Cost::default(),
+            counted: TurnCost::default(),
             compacted: false,
         })
     }
 
-    /// True where the model spoke last.
-    async fn is_answered(&self) -> Result<bool, TurnError> {
-        let view = self.conversation.view().await?;
-        let last = view.items.last();
-        Ok(last.is_none_or(|item| item.message.role == Role::Assistant))
-    }
-
-    async fn run(mut self) -> Result<TurnDone, TurnError> {
+    /// Runs it: its prompt stands in the transcript.
+    pub(super) async fn run(mut self) -> Result<TurnDone, TurnError> {
         let answered = self.answered(&tools::session_tools()).await;
         let counted = self.count().await;
         let reply = answered?;
         counted?;
         Box::pin(self.after_answer()).await;
+        self.count().await?;
         Ok(TurnDone {
             reply: (!silent::is_silent(&reply)).then_some(reply),
             cost: self.cost,
@@ -238,17 +149,47 @@ impl<'a> Turn<'a> {
             tools,
             max_tokens: max_tokens(&self.model),
         };
-        let mut draft = Draft::default();
+        let (mut draft, mut said) = (Draft::default(), String::new());
         let news = self.news;
-        let mut on_text = |text: &str| news.text(&draft.push(text));
+        let mut on_text = |text: &str| {
+            said.push_str(text);
+            news.text(&draft.push(text));
+        };
         let models = &self.runner.models;
-        let answer = models.ask(&self.endpoint, &prompt, &mut on_text).await?;
+        let answered = tokio::select! {
+            answered = models.ask(&self.endpoint, &prompt, &mut on_text) => answered,
+            () = news.gone() => Err(ModelError::Unwanted),
+        };
+        let estimate = tokens::of_text(&system).saturating_add(tokens::of_messages(messages));
+        if let Err(ModelError::Unwanted) = answered {
+            self.keep_begun(said, estimate).await;
+        }
+        let answer = answered?;
         if let Ending::Rest(rest) = draft.finish() {
             news.text(&rest);
         }
-        let estimate = tokens::of_text(&system).saturating_add(tokens::of_messages(messages));
         self.add_cost(&answer, estimate);
         Ok(answer)
+    }
+
+    /// What the model had said when nobody waited for it any more: it stands in the transcript
+    /// as what was aborted.
+    async fn keep_begun(&mut self, said: String, prompt_estimate: u64) {
+        if said.is_empty() {
+            return;
+        }
+        let begun = Answer {
+            message: Message {
+                role: Role::Assistant,
+                content: vec![Block::Text { text: said }],
+                stop_reason: Some("aborted".to_owned()),
+            },
+            usage: None,
+        };
+        self.add_cost(&begun, prompt_estimate);
+        if let Err(error) = self.take(&begun).await {
+            tracing::warn!(session = %self.session, %error, "a begun answer was not kept");
+        }
     }
 
     /// What the model is told before the conversation.
@@ -258,18 +199,6 @@ impl<'a> Turn<'a> {
             Some(beside) => format!("{usual}\n\n{beside}"),
             None => usual,
         }
-    }
-
-    fn add_cost(&mut self, answer: &Answer, prompt_estimate: u64) {
-        let usage = answer.usage.unwrap_or(Usage {
-            input: prompt_estimate,
-            output: tokens::of_message(&answer.message),
-        });
-        let cost = &mut self.cost;
-        cost.estimated |= answer.usage.is_none();
-        cost.tokens.input = cost.tokens.input.saturating_add(usage.input);
-        cost.tokens.output = cost.tokens.output.saturating_add(usage.output);
-        cost.tokens.context = usage.input.saturating_add(usage.output);
     }
 
     /// Writes an answer into the transcript.
@@ -319,20 +248,6 @@ impl<'a> Turn<'a> {
     pub(super) fn budget(&self) -> Budget {
         Budget::new(self.model.context_window, self.settings())
     }
-
-    /// Counts what was spent, whatever came of it.
-    async fn count(&mut self) -> Result<(), TurnError> {
-        if self.cost.tokens == TurnCost::default() {
-            return Ok(());
-        }
-        let counting = self
-            .runner
-            .state
-            .count_turn(self.session.clone(), self.cost.tokens);
-        counting
-            .await
-            .map_err(|error| TurnError::Door(error.into()))
-    }
 }
 
 /// The model of a session: its own where it has one that is configured, else the usual one.
@@ -347,7 +262,8 @@ pub(super) fn endpoint(model: &Model) -> Result<Endpoint, TurnError> {
         ModelKind::Anthropic => Protocol::Anthropic,
     };
     let (name, key) = (model.model.clone(), model.api_key_env.clone());
-    Ok(Endpoint::new(protocol, &model.base_url, name, key)?)
+    let endpoint = Endpoint::new(protocol, &model.base_url, name, key)?;
+    Ok(endpoint.trusting(model.ca_file.clone()))
 }
 
 /// How long an answer may be: never more than half of what the model sees.

@@ -4,10 +4,11 @@
 mod answers;
 mod findings;
 
-use tidings_protocol::report::{Activity, Evidence};
+use tidings_protocol::report::{Activity, Evidence, Outcome};
 use tidings_protocol::{Catalog, ThreadId};
 
 use super::*;
+use crate::tail::Page;
 
 const ZERO: Duration = Duration::ZERO;
 

@@ -178,6 +178,7 @@ fn rows() -> Sessions {
         node: Some(host_name()),
         state_version: Some(42),
         context_tokens: Some(21_000),
+        context_tokens_estimated: Some(true),
         compaction_count: Some(2),
     };
     let bare = SessionRow {
@@ -186,6 +187,7 @@ fn rows() -> Sessions {
         node: None,
         state_version: None,
         context_tokens: None,
+        context_tokens_estimated: None,
         compaction_count: None,
         ..row.clone()
     };

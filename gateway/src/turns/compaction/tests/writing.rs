@@ -118,7 +118,7 @@ impl Fixture {
             trigger,
             focus: None,
         };
-        compactor.compact(&order).await
+        compactor.compact(&order, std::future::pending()).await
     }
 
     async fn compacted(&self, trigger: Trigger) -> Outcome {
@@ -394,7 +394,8 @@ async fn what_was_said_while_a_summary_was_made_is_kept() {
         trigger: Trigger::Manual,
         focus: None,
     };
-    compactor.compact(&order).await.expect("a compaction");
+    let compacted = compactor.compact(&order, std::future::pending()).await;
+    compacted.expect("a compaction");
     let (summary, seen) = fixture.seen().await;
     assert_eq!(
         (summary.as_deref(), seen),
