@@ -71,10 +71,10 @@ struct Waiter {
 }
 
 fn wait(hook: &Hook, dir: &Path) -> Result<(String, Asked), Silent> {
+    let input = HookInput::read(std::io::stdin().lock()).map_err(Silent::because)?;
     if hook.program != Program::ClaudeCode {
         return Err(Silent::because("only Claude Code has hooks that wake it"));
     }
-    let input = HookInput::read(std::io::stdin().lock()).map_err(Silent::because)?;
     // Nobody waits at a conversation that a program leads.
     let entrypoint = std::env::var(ENTRYPOINT_VARIABLE).unwrap_or_default();
     if input.is_in_subagent() || is_program_entrypoint(&entrypoint) {
