@@ -9,6 +9,7 @@ use tidings_node::connection::{Agent, ConnectionState};
 use tidings_node::discover::RootSet;
 use tidings_node::held_dir::{HeldDir, HoldError, Holder};
 use tidings_node::local::socket::{self, GATEWAY_SOCKET, SocketError};
+use tidings_node::wake_command::CommandFigures;
 use tidings_protocol::session_api::{ApiError, ErrorType};
 use tidings_protocol::{EpochMs, Host};
 use tokio::sync::{mpsc, watch};
@@ -30,7 +31,7 @@ use crate::sessions::transcript::lock::{LockTimes, Locker};
 use crate::state::{Health, NodeRecord, NodeStanding, OpenError, State, StateError, StateOptions};
 use crate::turns::models::Models;
 use crate::turns::runner::{Jobs, Runner, Shelves};
-use crate::wake_command::{CommandFigures, WakeCommands};
+use crate::wake_command::WakeCommands;
 use crate::{effects, local_node, state, upkeep};
 
 /// What a gateway needs to run.

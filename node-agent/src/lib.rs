@@ -17,4 +17,5 @@ pub mod open_files;
 pub mod private_files;
 pub mod programs;
 pub mod tail;
+pub mod wake_command;
 pub mod watch;

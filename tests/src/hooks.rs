@@ -2,14 +2,16 @@
 //! one JSON object on its standard input.
 
 use std::fs::{self, File};
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Value, json};
 
 use crate::answer::{Answer, run};
 use crate::binaries::binaries;
+use crate::clock::until;
 use crate::gateway::Gateway;
 use crate::node::Node;
 use crate::scratch::Scratch;
@@ -24,6 +26,41 @@ pub struct Hooks {
     program: &'static str,
     session: String,
     transcript: Value,
+}
+
+/// A hook that waits in the background.
+#[derive(Debug)]
+pub struct Waiter(Child);
+
+impl Waiter {
+    /// Its process.
+    pub fn pid(&self) -> u64 {
+        self.0.id().into()
+    }
+
+    /// Waits until it has ended: with which code, and what it says on standard error.
+    #[track_caller]
+    pub fn ended(mut self) -> (Option<i32>, String) {
+        let status = until("a hook that waits ends", || {
+            self.0.try_wait().expect("a child")
+        });
+        let mut said = String::new();
+        let mut stderr = self.0.stderr.take().expect("a pipe");
+        stderr.read_to_string(&mut said).expect("a text");
+        let mut out = String::new();
+        let mut stdout = self.0.stdout.take().expect("a pipe");
+        stdout.read_to_string(&mut out).expect("a text");
+        assert_eq!(out, "", "nothing on standard output");
+        (status.code(), said)
+    }
+}
+
+impl Drop for Waiter {
+    fn drop(&mut self) {
+        // It fails where it has ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 impl Hooks {
@@ -113,6 +150,39 @@ impl Hooks {
         let answer = run(self.command().stdin(File::open(&input).expect("an input")));
         fs::remove_file(input).expect("an input");
         answer
+    }
+
+    /// Fires the hook that waits in the background, after a turn has ended.
+    pub fn wait(&self) -> Waiter {
+        self.wait_by(self.command().arg("--rewake"))
+    }
+
+    /// The same, by another command that starts it.
+    pub fn wait_by(&self, command: &mut Command) -> Waiter {
+        let payload = self.payload("Stop", &json!({"stop_hook_active": false}));
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("a hook");
+        let mut stdin = child.stdin.take().expect("a pipe");
+        stdin
+            .write_all(payload.to_string().as_bytes())
+            .expect("an event");
+        Waiter(child)
+    }
+
+    /// The process that waits for news of the conversation, by the file that names it.
+    pub fn waiter(&self) -> Option<u64> {
+        let catalog = if self.program == "codex" {
+            "codex"
+        } else {
+            "claude"
+        };
+        let name = format!("waiters/{catalog}-{}.json", self.session);
+        let text = fs::read(self.state_dir.join(name)).ok()?;
+        serde_json::from_slice::<Value>(&text).ok()?["pid"].as_u64()
     }
 
     /// The conversation.

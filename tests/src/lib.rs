@@ -56,7 +56,7 @@ pub use door::DoorClient;
 pub use follow::Follow;
 pub use fuse::ServedFile;
 pub use gateway::{Gateway, Setup};
-pub use hooks::Hooks;
+pub use hooks::{Hooks, Waiter};
 pub use load::{Load, RunningLoad};
 pub use machines::{Adopted, TwoMachines, WATCHER, notice};
 pub use mount::Mount;

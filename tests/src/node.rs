@@ -27,6 +27,7 @@ pub struct Node {
     end: Option<NetworkEnd>,
     level: Log,
     further_roots: Vec<(&'static str, PathBuf)>,
+    wake_command: Option<PathBuf>,
 }
 
 impl Node {
@@ -46,6 +47,7 @@ impl Node {
             end: None,
             level: Log::Everything,
             further_roots: Vec::new(),
+            wake_command: None,
         }
     }
 
@@ -73,6 +75,11 @@ impl Node {
     /// One more variable for the environment of its agent.
     pub fn set_variable(&mut self, name: &str, value: impl Into<OsString>) {
         self.environment.push((name.to_owned(), value.into()));
+    }
+
+    /// Its agent starts this program for each wake, whenever it is started.
+    pub fn set_wake_command(&mut self, program: PathBuf) {
+        self.wake_command = Some(program);
     }
 
     /// Its agent writes hardly any log from now on.
@@ -176,6 +183,9 @@ impl Node {
             .args(["run", "--json", "--state-dir"])
             .arg(self.state_dir())
             .envs(self.environment.iter().cloned());
+        if let Some(program) = &self.wake_command {
+            command.arg("--wake-command").arg(program);
+        }
         let usual = [("claude", self.claude()), ("codex", self.codex())];
         for (catalog, root) in usual.iter().chain(&self.further_roots) {
             command

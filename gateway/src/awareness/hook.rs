@@ -15,6 +15,8 @@ pub enum HookStep {
     Begin,
     /// A turn begins, and there is nothing for it to take.
     Mark,
+    /// A turn begins if there are notices for it to take.
+    TakeNotices,
     /// The turn has ended.
     EndTurn,
     /// The conversation was left behind: it watches nothing any more.
@@ -58,7 +60,7 @@ pub enum HookWork {
 fn steps(event: &HookEvent) -> &'static [HookStep] {
     use HookStep::{
         Begin, Compact, CompleteChild, Confirm, EndTurn, EndWatches, Fail, FailChild, Release,
-        Show, SpawnChild,
+        Show, SpawnChild, TakeNotices,
     };
     match (event.moment, event.agent_id.is_some()) {
         (HookMoment::SubagentStart, true) => &[Confirm, SpawnChild],
@@ -74,6 +76,7 @@ fn steps(event: &HookEvent) -> &'static [HookStep] {
         (HookMoment::StopFailure, false) => &[Confirm, Fail, EndTurn],
         (HookMoment::PostCompact, false) => &[Compact],
         (HookMoment::AnswerShown, false) => &[Show],
+        (HookMoment::Woken, false) => &[TakeNotices],
         _ => &[],
     }
 }
@@ -88,6 +91,7 @@ pub fn work(event: &HookEvent, standing: Standing) -> HookWork {
                 standing.leased.then_some(*step)
             }
             HookStep::EndTurn => standing.running.then_some(*step),
+            HookStep::TakeNotices => standing.available.then_some(*step),
             HookStep::Begin if !standing.leased && !standing.available => Some(HookStep::Mark),
             step => Some(*step),
         })
@@ -103,7 +107,7 @@ pub fn work(event: &HookEvent, standing: Standing) -> HookWork {
 mod tests {
     use super::*;
 
-    const ALL: [HookMoment; 11] = [
+    const ALL: [HookMoment; 12] = [
         HookMoment::SessionStart,
         HookMoment::SessionCleared,
         HookMoment::UserPromptSubmit,
@@ -115,6 +119,7 @@ mod tests {
         HookMoment::SubagentStop,
         HookMoment::PostCompact,
         HookMoment::AnswerShown,
+        HookMoment::Woken,
     ];
     const BUSY: Standing = Standing {
         leased: true,
@@ -168,6 +173,12 @@ mod tests {
             (HookMoment::PostToolUse, idle, HookWork::Nothing),
             (HookMoment::SessionStart, idle, HookWork::Nothing),
             (HookMoment::Stop, idle, HookWork::Nothing),
+            (HookMoment::Woken, running, HookWork::Nothing),
+            (
+                HookMoment::Woken,
+                BUSY,
+                HookWork::Before(vec![HookStep::TakeNotices]),
+            ),
             (
                 HookMoment::Stop,
                 running,

@@ -1,17 +1,24 @@
 //! The gateway, as a command asks it.
 
 use std::path::Path;
+use std::pin::pin;
+use std::time::Duration;
 
 use tidings_node::cli::door::ANSWER_DEADLINE;
-use tidings_node::cli::{CommonArgs, Connection, Door};
+use tidings_node::cli::{CommonArgs, Connection, Door, Note, Output};
 use tidings_node::local::socket::GATEWAY_SOCKET;
 use tidings_protocol::session_api::{ApiError, Reply, Request};
+use tokio::time::timeout;
+
+/// How long a command waits before it says that it does.
+const SILENCE: Duration = Duration::from_secs(2);
 
 /// Asks one gateway; connects when it is first asked, and keeps the connection.
 #[derive(Debug)]
 pub(super) struct Client {
     door: Door,
     connection: Option<Connection>,
+    output: Option<Output>,
 }
 
 impl Client {
@@ -19,6 +26,7 @@ impl Client {
     pub(super) fn new(common: &CommonArgs) -> Result<Self, ApiError> {
         let mut client = Self::of(&common.state_dir()?);
         client.door.start = format!("tidings gateway run{}", common.state_dir_flag());
+        client.output = Some(common.output());
         Ok(client)
     }
 
@@ -37,6 +45,7 @@ impl Client {
                 deadline: ANSWER_DEADLINE,
             },
             connection: None,
+            output: None,
         }
     }
 
@@ -47,8 +56,17 @@ impl Client {
         request: Request,
         take: impl FnOnce(Reply) -> Option<T>,
     ) -> Result<T, ApiError> {
+        let output = self.output;
         let connection = self.connection().await?;
-        let reply = connection.ask(&request).await?;
+        let reply = {
+            let mut asked = pin!(connection.ask(&request));
+            if let Ok(reply) = timeout(SILENCE, &mut asked).await {
+                reply?
+            } else {
+                say_that_it_waits(output);
+                asked.await?
+            }
+        };
         take(reply).ok_or_else(|| connection.unexpected())
     }
 
@@ -65,6 +83,15 @@ impl Client {
             self.connection = Some(self.door.clone().connect().await?);
         }
         Ok(self.connection.as_mut().expect("connected above"))
+    }
+}
+
+fn say_that_it_waits(output: Option<Output>) {
+    let waits = format!(
+        "the gateway has not answered for {SILENCE:?}: waiting for it, {ANSWER_DEADLINE:?} in all"
+    );
+    if let Some(output) = output {
+        output.note(&Note::Info(waits));
     }
 }
 

@@ -63,8 +63,7 @@ pub use run_options::{
 pub fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     if let Some(hook) = hook::plain(&arguments, GATEWAY_SOCKET) {
-        hook::run(&hook);
-        return ExitCode::SUCCESS;
+        return hook::run(&hook);
     }
     let cli: Cli = match usage::parse(&arguments) {
         Ok(cli) => cli,
@@ -79,18 +78,17 @@ pub fn main() -> ExitCode {
         _ => DefaultLevel::Warn,
     });
     match run(command, &cli.common) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => error.report(output),
     }
 }
 
-fn run(command: Command, common: &CommonArgs) -> Result<(), CommandError> {
-    match command {
+fn run(command: Command, common: &CommonArgs) -> Result<ExitCode, CommandError> {
+    let done = match command {
         Command::Quickstart(args) => quickstart::run(&args.into_options(common)?),
         Command::Gateway(GatewayCommand::Run(args)) => gateway_run::run(args.into_options(common)?),
         Command::Hook(args) => {
-            hook::run(&args.into_hook(common, GATEWAY_SOCKET));
-            Ok(())
+            return Ok(hook::run(&args.into_hook(common, GATEWAY_SOCKET)));
         }
         Command::Integrate(args) => integrate(&args, common, "tidings"),
         Command::Mcp => run_mcp(common, Client::new(common)?.into_door()),
@@ -112,7 +110,8 @@ fn run(command: Command, common: &CommonArgs) -> Result<(), CommandError> {
             };
             runtime.block_on(ask(command, &mut context))
         }
-    }
+    };
+    done.map(|()| ExitCode::SUCCESS)
 }
 
 /// What a command that asks the gateway works with.

@@ -29,4 +29,4 @@ mod wakes;
 
 pub use service::{GatewayInfo, Service};
 pub use socket::SocketDoor;
-pub(crate) use wakes::send_wakes;
+pub(crate) use wakes::{Whose, send_wakes};

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use tidings_node::local::socket::Responder;
+use tidings_node::wake_command::CommandFigures;
 use tidings_protocol::session_api::{ApiError, Call, ErrorType, Reply, Request};
 use tidings_protocol::{EpochMs, Host, SessionKey};
 use tokio::sync::{mpsc, watch};
@@ -16,7 +17,6 @@ use crate::nodes::{NodeContext, SessionInterface};
 use crate::sessions::transcript::cache::Indexes;
 use crate::state::{AgentId, AgentIdError, SessionAddress, SessionMark};
 use crate::turns::runner::Jobs;
-use crate::wake_command::CommandFigures;
 
 /// What the gateway says about its own process.
 #[derive(Debug, Clone)]
@@ -227,11 +227,8 @@ impl Service {
                 Ok(())
             }
             Request::WakesFollow {} => {
-                let watchers = match origin {
-                    Origin::Operator | Origin::Token(_) => None,
-                    other => Some(self.sessions_of(other).await?),
-                };
-                self.wakes_follow(watchers.as_deref(), replies).await
+                let whose = self.wakes_of(origin).await?;
+                self.wakes_follow(&whose, replies).await
             }
             _ => Err(ApiError::new(
                 ErrorType::Internal,

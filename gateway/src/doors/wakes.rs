@@ -1,49 +1,83 @@
 //! The wake stream: each notice, as it becomes available to a watcher.
 
+use tidings_protocol::Host;
 use tidings_protocol::session_api::{ApiError, Reply, Wake, Wakes};
 use tokio::sync::broadcast::{Receiver, error::RecvError};
 use tokio::sync::mpsc;
 
 use super::Service;
+use super::origin::Origin;
 use crate::state::{Effect, SessionAddress, State, StateError};
 
-impl Service {
-    /// The wakes of these sessions, or of all: first one wake per notice available now, perhaps none, which says that the stream
-    /// stands; then each wake as it is committed.
-    pub(super) async fn wakes_follow(
-        &self,
-        watchers: Option<&[SessionAddress]>,
-        replies: &mpsc::Sender<Reply>,
-    ) -> Result<(), ApiError> {
-        let is_theirs = |wake: &Wake| {
-            watchers.is_none_or(|watchers| watchers.iter().any(|own| *own.key() == wake.watcher))
-        };
-        Ok(send_wakes(&self.nodes.state, is_theirs, replies).await?)
+/// Whose wakes are told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Whose {
+    /// Those of all sessions.
+    Everybodys,
+    /// Those of these sessions.
+    Of(Vec<SessionAddress>),
+    /// Those of the sessions that continue a thread on this machine.
+    On(Host),
+}
+
+impl Whose {
+    /// Those of the wakes that are theirs.
+    async fn among(&self, state: &State, mut wakes: Vec<Wake>) -> Result<Vec<Wake>, StateError> {
+        match self {
+            Self::Everybodys => {}
+            Self::Of(sessions) => {
+                wakes.retain(|wake| sessions.iter().any(|own| *own.key() == wake.watcher));
+            }
+            Self::On(host) => {
+                let watchers = wakes.iter().map(|wake| wake.watcher.clone()).collect();
+                let there = state.keys_on_host(host.clone(), watchers).await?;
+                wakes.retain(|wake| there.contains(&wake.watcher));
+            }
+        }
+        Ok(wakes)
     }
 }
 
-/// Sends those of the wakes that `is_theirs`, until the state closes or nobody reads them.
-/// Whoever reads too slowly to hear of each wake is told what is available then.
+impl Service {
+    /// Whose wakes a caller is told. A machine's own agent, which says that no conversation
+    /// calls, is told those of its machine.
+    pub(super) async fn wakes_of(&self, origin: &Origin) -> Result<Whose, ApiError> {
+        Ok(match origin {
+            Origin::Operator | Origin::Token(_) => Whose::Everybodys,
+            Origin::Program { host, caller: None } => Whose::On(host.clone()),
+            other => Whose::Of(self.sessions_of(other).await?),
+        })
+    }
+
+    /// First one wake per notice available now, perhaps none, which says that the stream
+    /// stands; then each wake as it is committed.
+    pub(super) async fn wakes_follow(
+        &self,
+        whose: &Whose,
+        replies: &mpsc::Sender<Reply>,
+    ) -> Result<(), ApiError> {
+        Ok(send_wakes(&self.nodes.state, whose, replies).await?)
+    }
+}
+
+/// Sends the wakes until the state closes or nobody reads them. Whoever reads too slowly to
+/// hear of each wake is told what is available then.
 pub(crate) async fn send_wakes(
     state: &State,
-    is_theirs: impl Fn(&Wake) -> bool,
+    whose: &Whose,
     replies: &mpsc::Sender<Reply>,
 ) -> Result<(), StateError> {
     // Subscribed before the look: what comes between the two is told twice, never not.
     let mut effects = state.subscribe();
     let mut next = Next::Afresh;
     loop {
-        let wakes = match next {
-            Next::Wake(wake) if is_theirs(&wake) => Some(vec![wake]),
-            Next::Wake(_) => None,
-            Next::Afresh => {
-                let mut wakes = available(state).await?;
-                wakes.retain(&is_theirs);
-                Some(wakes)
-            }
+        let (wakes, is_first) = match next {
+            Next::Wake(wake) => (vec![wake], false),
+            Next::Afresh => (available(state).await?, true),
             Next::End => return Ok(()),
         };
-        if let Some(wakes) = wakes
+        let wakes = whose.among(state, wakes).await?;
+        if (is_first || !wakes.is_empty())
             && replies.send(Reply::Wakes(Wakes { wakes })).await.is_err()
         {
             return Ok(());

@@ -26,8 +26,8 @@ use crate::state::NodeRecord;
 /// How long a node may take to say hello.
 const HELLO_DEADLINE: Duration = Duration::from_secs(10);
 /// Streams of one node that are served at once: its reports, a renewal, a ping, and what it
-/// relays at most, 16 requests and 16 streams of replies. The next waits.
-const MAX_STREAMS: usize = 40;
+/// relays at most, 16 requests and 32 streams of replies. The next waits.
+const MAX_STREAMS: usize = 56;
 /// How long a node that was turned away has to read why.
 const FAREWELL: Duration = Duration::from_secs(2);
 

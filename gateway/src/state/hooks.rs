@@ -159,6 +159,18 @@ fn run(tx: &mut Tx<'_>, ready: &Ready, step: HookStep) -> OpResult<Option<TurnBe
             };
             return Ok(Some(take(tx, speaker, &new)?));
         }
+        HookStep::TakeNotices => {
+            let new = NewLease {
+                token: ready.token,
+                hook_prompt: Some(ready.prompt.clone()),
+                room: Room::Wake,
+            };
+            let begun = take(tx, speaker, &new)?;
+            if begun.token.is_some() {
+                mark_turn(tx, speaker, &ready.fresh_id)?;
+            }
+            return Ok(Some(begun));
+        }
         HookStep::EndTurn => {
             for session in sessions {
                 if let Some(number) = tx.find_session(session)? {
@@ -188,6 +200,8 @@ fn run(tx: &mut Tx<'_>, ready: &Ready, step: HookStep) -> OpResult<Option<TurnBe
 struct HookLease {
     id: i64,
     token: TurnToken,
+    /// The prompt that it was taken for, empty where the program named none.
+    prompt: String,
     /// Its hook has handed the program what it is over.
     shown: bool,
 }
@@ -201,7 +215,7 @@ fn hook_leases(tx: &mut Tx<'_>, ready: &Ready, prompt: &str) -> OpResult<Vec<Hoo
             continue;
         };
         leases.extend(tx.rows(
-            "SELECT id, token, hook_shown FROM leases
+            "SELECT id, token, hook_prompt, hook_shown FROM leases
              WHERE session = ?1 AND hook_prompt IS NOT NULL
                AND (closed_at IS NULL OR closed_at >= expires_at)
                AND (?2 = '' OR hook_prompt IN ('', ?2))",
@@ -210,7 +224,8 @@ fn hook_leases(tx: &mut Tx<'_>, ready: &Ready, prompt: &str) -> OpResult<Vec<Hoo
                 Ok(HookLease {
                     id: row.get(0)?,
                     token: TurnToken(row.get(1)?),
-                    shown: row.get(2)?,
+                    prompt: row.get(2)?,
+                    shown: row.get(3)?,
                 })
             },
         )?);
@@ -244,10 +259,14 @@ fn confirm_leases(tx: &mut Tx<'_>, ready: &Ready) -> OpResult<()> {
 }
 
 /// Gives back what no hook has confirmed. Where the same hook takes it again, nobody is
-/// woken for it.
+/// woken for it; and what another hook of the same prompt has taken stays with that one.
 fn release_leases(tx: &mut Tx<'_>, ready: &Ready) -> OpResult<()> {
     let takes_again = ready.hooked.steps.contains(&HookStep::Begin);
     for lease in hook_leases(tx, ready, "")? {
+        let of_this_prompt = !ready.prompt.is_empty() && lease.prompt == ready.prompt;
+        if takes_again && of_this_prompt {
+            continue;
+        }
         if takes_again {
             end_lease(tx, lease.id)?;
         } else {

@@ -1,5 +1,7 @@
 //! Upstream links as nodes and operators read them.
 
+use std::collections::BTreeSet;
+
 use rusqlite::{Connection, OptionalExtension, Row};
 use tidings_protocol::report::{Echo, Inconclusive, Link, LinkId, Look};
 use tidings_protocol::{Catalog, EpochMs, Host, Marker, SessionKey, ThreadId};
@@ -122,6 +124,19 @@ impl State {
         self.read(move |conn| Ok(read_sessions_of(conn, &host, (catalog, &thread))?))
             .await
     }
+
+    /// Those of the keys under which a session continues a thread on this host.
+    pub async fn keys_on_host(
+        &self,
+        host: Host,
+        keys: Vec<SessionKey>,
+    ) -> Result<BTreeSet<SessionKey>, StateError> {
+        if keys.is_empty() {
+            return Ok(BTreeSet::new());
+        }
+        self.read(move |conn| Ok(read_keys_on_host(conn, &host, keys)?))
+            .await
+    }
 }
 
 pub(crate) fn read_sessions_of(
@@ -141,6 +156,27 @@ pub(crate) fn read_sessions_of(
         address_row,
     )?
     .collect()
+}
+
+fn read_keys_on_host(
+    conn: &Connection,
+    host: &Host,
+    keys: Vec<SessionKey>,
+) -> rusqlite::Result<BTreeSet<SessionKey>> {
+    let host = host.to_string();
+    let mut found = BTreeSet::new();
+    let mut is_there = conn.prepare_cached(
+        "SELECT 1 FROM links AS link
+         JOIN sessions AS session ON session.id = link.session
+         JOIN session_keys AS session_key ON session_key.id = session.key
+         WHERE session_key.session_key = ?1 AND link.host = ?2",
+    )?;
+    for key in keys {
+        if is_there.exists((key.as_str(), &host))? {
+            found.insert(key);
+        }
+    }
+    Ok(found)
 }
 
 /// One link as its node gets it.

@@ -20,6 +20,8 @@ pub(crate) enum Room {
     Turn,
     /// A hook, whose answer becomes part of a prompt.
     Hook,
+    /// A hook that wakes its program, which messages do not.
+    Wake,
 }
 
 impl Room {
@@ -31,7 +33,10 @@ impl Room {
                 let fitting = fitting(bodies, &mut { MAX_TURN_MESSAGE_BYTES });
                 messages.truncate(fitting);
             }
-            Self::Hook => {
+            Self::Hook | Self::Wake => {
+                if self == Self::Wake {
+                    messages.clear();
+                }
                 let mut room = MAX_HOOK_BYTES;
                 let lines = pending.iter().map(|pending| {
                     let line = notice(&pending.target, pending.row.cursor.last_seen());

@@ -26,6 +26,8 @@ mod relayed;
 mod renewal;
 mod served;
 mod store;
+mod store_import;
+mod store_upkeep;
 mod turns;
 mod upkeep;
 mod visible;

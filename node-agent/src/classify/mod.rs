@@ -26,6 +26,7 @@ use tidings_protocol::{Catalog, EpochMs};
 pub use file::{ClassifiedRecord, ClassifyFileError, FileClassification, classify_file};
 pub use words::echo_digest;
 
+pub(crate) use claude::is_program_entrypoint;
 pub(crate) use codex::is_injected_by_codex;
 pub(crate) use json::{Value, unescaped};
 pub(crate) use line::{Piece, has_known_type, last_record, pieces, trimmed_len};

@@ -125,7 +125,8 @@ fn page(diagnosis: &Diagnosis) -> Page {
         if look.standing == Standing::NotInstalled
             && let Some(next) = &look.next
         {
-            let _ = writeln!(text, "{} is not integrated\nhint: {next}", look.program);
+            let program = look.program;
+            let _ = writeln!(text, "hint: to have {program} told of changes: {next}");
         }
     }
     let mut page = Page::of(text);

@@ -191,7 +191,7 @@ impl Connection {
                 self.door.deadline
             ),
         )
-        .with_hint("its log says what it is doing")
+        .with_hint("its log says what it is doing; it may still do what it was asked")
     }
 }
 

@@ -5,24 +5,31 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
+use tidings_protocol::session_api::{ApiError, ErrorType};
 
 use super::state_dir::STATE_DIR_VARIABLE;
 use super::{CommandError, CommonArgs, Door, Note, Page};
 use crate::programs::Program;
-use crate::programs::hook::Hook;
-use crate::programs::integrate::{Change, Doing, Integrated, Integration, Scope, Writing, look};
+use crate::programs::hook::{Form, Hook};
+use crate::programs::integrate::{
+    Change, Doing, Integrated, Integration, Rewaking, Scope, Writing, look,
+};
 use crate::programs::mcp::{self, Mcp};
 
 /// Arguments of `hook`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Reads one JSON object from standard input and ends with 0 whatever \
-                        happens.\nA program's configuration names it: see integrate"
+                        happens; with --rewake\nit may end with 2. A program's configuration \
+                        names it: see integrate"
 )]
 pub struct HookArgs {
     /// The agent program
     #[arg(value_parser = program_parser())]
     program: Program,
+    /// Waits in the background for news, and ends with 2 to wake the program
+    #[arg(long)]
+    rewake: bool,
 }
 
 impl HookArgs {
@@ -30,6 +37,11 @@ impl HookArgs {
     pub fn into_hook(self, common: &CommonArgs, socket: &'static str) -> Hook {
         Hook {
             program: self.program,
+            form: if self.rewake {
+                Form::Rewake
+            } else {
+                Form::Event
+            },
             state_dir: common.state_dir.clone(),
             socket,
         }
@@ -50,7 +62,8 @@ pub fn run_mcp(common: &CommonArgs, door: Door) -> Result<(), CommandError> {
 #[command(
     after_help = "Everything else in the program's configuration stays as it is; a copy of \
                         each file\nthat changes is kept beside it.\n\nExamples:\n  tidings \
-                        integrate claude --dry-run\n  tidings integrate codex --uninstall"
+                        integrate claude --dry-run\n  tidings integrate claude --rewake\n  \
+                        tidings integrate codex --uninstall"
 )]
 pub struct IntegrateArgs {
     /// The agent program
@@ -62,6 +75,9 @@ pub struct IntegrateArgs {
     /// Shows what would change, and changes nothing
     #[arg(long)]
     dry_run: bool,
+    /// Also wakes an idle Claude Code for news
+    #[arg(long, conflicts_with = "uninstall")]
+    rewake: bool,
     /// Takes hooks and MCP server out again
     #[arg(long)]
     uninstall: bool,
@@ -91,8 +107,21 @@ pub fn integrate(
         ),
         ScopeArg::Project => (Scope::Project, common.state_dir.clone()),
     };
+    if args.rewake && args.program != Program::ClaudeCode {
+        return Err(ApiError::new(
+            ErrorType::InvalidRequest,
+            "Codex has no hook that wakes it: --rewake is for claude",
+        )
+        .with_hint("wake.command starts a program of yours for each wake")
+        .into());
+    }
     let integration = Integration {
         program: args.program,
+        rewaking: if args.rewake {
+            Rewaking::Asked
+        } else {
+            Rewaking::AsItStands
+        },
         scope,
         own_name,
         state_dir,

@@ -19,7 +19,7 @@ const STREAM_WINDOW: u32 = 256 * 1024;
 const CONNECTION_WINDOW: u32 = 1024 * 1024;
 /// Streams the other side may have open at once: the long-lived ones, its requests, and
 /// those of its machine's programs.
-const STREAMS: u32 = 48;
+const STREAMS: u32 = 64;
 
 /// The round trip assumed before one is measured: lost first packets are sent again after
 /// three of these, not after the second that the standard's cautious default makes of it.

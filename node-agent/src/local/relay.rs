@@ -18,7 +18,7 @@ use crate::framed::{self, StreamError};
 const MAX_REQUESTS: usize = 16;
 /// Streams of replies open at once. Each takes a stream of the connection for as long as its
 /// program runs, so that the next is told to try later.
-const MAX_FOLLOWS: usize = 16;
+const MAX_FOLLOWS: usize = 32;
 /// How long an answer may take, the wait for a place included: somewhat less than a program
 /// waits for it, so that it learns why.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(50);

@@ -45,6 +45,13 @@ pub(super) fn of_program() -> Option<ProcessId> {
 }
 
 impl ProcessId {
+    /// This process; `None` where the system says nothing of it.
+    pub(super) fn own() -> Option<Self> {
+        let pid = std::process::id();
+        let started = look(pid)?.started;
+        Some(Self { pid, started })
+    }
+
     /// False once the process has ended, also where another has its id by now.
     pub(super) fn runs(&self) -> bool {
         look(self.pid).is_some_and(|seen| seen.started == self.started)

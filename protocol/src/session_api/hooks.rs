@@ -33,6 +33,9 @@ pub enum HookMoment {
     /// The hook has handed its program what it was told: from now on the program may have
     /// read it.
     AnswerShown,
+    /// News came while the program was idle: a hook that waited for it takes the notices, and
+    /// wakes the program with them.
+    Woken,
 }
 
 /// Says that a hook fired in the conversation of the caller. A conversation that was not

@@ -9,64 +9,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tidings_tests::transcripts::{Claude, Codex, Transcript};
-use tidings_tests::{Gateway, Hooks, Node, Scratch, Setup, counted_turns, notice, run, until};
+use tidings_tests::{Gateway, Hooks, Scratch, Setup, counted_turns, notice, run, until};
 
-/// A gateway that follows its own machine, and a laptop that has joined it.
-struct Machines {
-    gateway: Gateway,
-    laptop: Node,
-}
-
-impl Machines {
-    fn start() -> Self {
-        let scratch = Scratch::new();
-        let roots = ["claude", "codex"].map(|root| scratch.folder(root));
-        let gateway = Gateway::start_with_local_node(&scratch, &roots[0], &roots[1]);
-        let mut laptop = Node::join(&gateway, "laptop");
-        laptop.run();
-        Self { gateway, laptop }
-    }
-
-    fn claude_here(&self) -> Claude {
-        Claude::create(&self.gateway.scratch().path().join("claude"))
-    }
-
-    fn codex_here(&self) -> Codex {
-        Codex::create(&self.gateway.scratch().path().join("codex"))
-    }
-
-    /// The session that a thread becomes.
-    fn adopt(&self, host: &str, transcript: &dyn Transcript) -> String {
-        let (catalog, thread) = (transcript.catalog(), transcript.thread());
-        let adopted = self
-            .gateway
-            .ask(&["sessions", "adopt", catalog, host, thread]);
-        adopted["sessionKey"].as_str().expect("a key").to_owned()
-    }
-
-    fn watch(&self, watcher: &str, target: &str) -> u64 {
-        let added = self.gateway.ask(&["watch", "add", watcher, target]);
-        assert_eq!(added["watched"], true, "{added}");
-        added["fromVersion"].as_u64().expect("a version")
-    }
-
-    fn pending(&self, watcher: &str) -> usize {
-        let list = self.gateway.ask(&["notices", "list", watcher]);
-        list["notices"].as_array().expect("notices").len()
-    }
-
-    fn log(&self, session: &str) -> Vec<(String, Value)> {
-        let list = self.gateway.ask(&["signals", "list", "--session", session]);
-        let signals = list["signals"].as_array().expect("signals");
-        signals
-            .iter()
-            .map(|signal| {
-                let kind = signal["kind"].as_str().expect("a kind").to_owned();
-                (kind, signal["payload"].clone())
-            })
-            .collect()
-    }
-}
+use crate::two_machines::Machines;
 
 fn of_prompt(prompt: &str) -> Value {
     json!({"prompt_id": prompt, "turn_id": prompt, "prompt": "Go on.", "tool_name": "Bash"})

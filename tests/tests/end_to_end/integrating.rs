@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tidings_tests::{Answer, Scratch, binaries, run};
 
 /// As Claude Code writes it itself, with what its user has put there.
-const SETTINGS: &str = r#"{
+pub(crate) const SETTINGS: &str = r#"{
   "$schema": "https://json.schemastore.org/claude-code-settings.json",
   "model": "opus",
   "hooks": {
@@ -25,7 +25,7 @@ const SETTINGS: &str = r#"{
 }
 "#;
 
-const CLAUDE_JSON: &str = r#"{
+pub(crate) const CLAUDE_JSON: &str = r#"{
   "numStartups": 412,
   "oauthAccount": { "emailAddress": "ada@example.org", "token": "sk-secret" },
   "mcpServers": { "files": { "command": "npx", "args": ["-y", "files"] } },
@@ -47,12 +47,12 @@ trusted_hash = "sha256:0"
 trust_level = "trusted"
 "#;
 
-struct Desk {
+pub(crate) struct Desk {
     scratch: Scratch,
 }
 
 impl Desk {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let desk = Self {
             scratch: Scratch::new(),
         };
@@ -66,28 +66,28 @@ impl Desk {
         self.scratch.home().join(name)
     }
 
-    fn write(&self, name: &str, text: &str) -> PathBuf {
+    pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
         let path = self.home(name);
         fs::write(&path, text).expect("a configuration");
         path
     }
 
-    fn run(&self, program: &Path, arguments: &[&str]) -> Answer {
+    pub(crate) fn run(&self, program: &Path, arguments: &[&str]) -> Answer {
         let mut command = self.scratch.command(program);
         run(command.args(arguments).arg("--json"))
     }
 
-    fn integrate(&self, arguments: &[&str]) -> Answer {
+    pub(crate) fn integrate(&self, arguments: &[&str]) -> Answer {
         let arguments = [&["integrate"], arguments].concat();
         self.run(&binaries().tidings, &arguments)
     }
 }
 
-fn text(path: &Path) -> String {
+pub(crate) fn text(path: &Path) -> String {
     fs::read_to_string(path).expect("a file")
 }
 
-fn changes(answer: &Value) -> Vec<String> {
+pub(crate) fn changes(answer: &Value) -> Vec<String> {
     let files = answer["files"].as_array().expect("files");
     let change = |file: &Value| file["change"].as_str().expect("a change").to_owned();
     files.iter().map(change).collect()
@@ -271,6 +271,18 @@ fn a_project_gets_a_command_that_holds_for_everybody_and_a_link_stays_a_link() {
     let manifest: Value = serde_json::from_str(&manifest).expect("JSON");
     assert_eq!(manifest["name"], "tidings");
     assert_eq!(manifest["version"], env!("CARGO_PKG_VERSION"));
+
+    // A second plugin wakes, for who wants that.
+    desk.integrate(&["claude", "--scope", "project", "--rewake"])
+        .done();
+    let settings: Value = serde_json::from_str(&text(&real)).expect("JSON");
+    let plugin = plugin.with_file_name("claude-plugin-rewake");
+    let shipped: Value =
+        serde_json::from_str(&text(&plugin.join("hooks/hooks.json"))).expect("JSON");
+    assert_eq!(shipped["hooks"]["Stop"][0], settings["hooks"]["Stop"][1]);
+    let manifest = text(&plugin.join(".claude-plugin/plugin.json"));
+    let manifest: Value = serde_json::from_str(&manifest).expect("JSON");
+    assert_eq!(manifest["version"], env!("CARGO_PKG_VERSION"));
 }
 
 #[test]
@@ -293,6 +305,7 @@ fn doctor_says_how_each_program_stands_and_what_to_do_next() {
         json!({
             "program": "claude-code",
             "standing": "not_installed",
+            "rewakes": false,
             "next": "tidings-node integrate claude",
         })
     );

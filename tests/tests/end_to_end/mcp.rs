@@ -1,15 +1,15 @@
 //! The session tools by MCP, as programs use them: a server per program, over its standard
 //! input and output.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::Path;
+use std::process::Stdio;
 
 use rmcp::ServiceExt;
 use rmcp::model::{CallToolRequestParams, CallToolResult, RequestMetaObject, Tool};
 use rmcp::service::{RoleClient, RunningService};
 use serde_json::{Value, json};
 use tidings_tests::transcripts::{Claude, Codex, Transcript};
-use tidings_tests::{Gateway, Hooks, Node, Scratch, Setup, binaries, counted_turns, notice, run};
+use tidings_tests::{Gateway, Hooks, Node, Scratch, Setup, binaries, counted_turns, notice};
 use tokio::process::Child;
 
 /// A program's end of an MCP server.
@@ -329,112 +329,4 @@ async fn on_a_node_the_agents_socket_relays_and_codex_says_who_calls_with_each_c
         program.done("session_status", target).await["stateVersion"],
         1
     );
-}
-
-#[test]
-fn not_even_a_trace_log_has_the_text_of_a_message() {
-    let gateway = Gateway::start(&Scratch::new());
-    let call = |id: u32, tool: &str, arguments: Value| {
-        let params = json!({"name": tool, "arguments": arguments});
-        json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}).to_string()
-    };
-    let begin = json!({
-        "jsonrpc": "2.0", "id": 1, "method": "initialize",
-        "params": {
-            "protocolVersion": "2025-06-18",
-            "capabilities": {},
-            "clientInfo": {"name": "test", "version": "1"},
-        },
-    });
-    let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
-    let secret = json!({"sessionKey": "agent:main:t", "message": "Quetzal7marmalade"});
-    let odd = json!({"sessionKey": "agent:main:t", "message": ["Quetzal7marmalade"]});
-    let lines = [
-        begin.to_string(),
-        ready.to_string(),
-        call(2, "sessions_send", secret),
-        call(3, "sessions_send", odd),
-        "Quetzal7marmalade, which is no JSON".to_owned(),
-    ];
-    let input = gateway.scratch().path().join("calls.jsonl");
-    std::fs::write(&input, lines.join("\n") + "\n").expect("an input");
-    let mut command = gateway.scratch().command(&binaries().tidings);
-    command
-        .args(["mcp", "--state-dir"])
-        .arg(gateway.state_dir())
-        .env("TIDINGS_LOG", "trace")
-        .env("CLAUDE_CODE_SESSION_ID", "t-1")
-        .stdin(std::fs::File::open(&input).expect("an input"));
-    let answer = run(&mut command);
-    assert_eq!(answer.code, 0, "{answer}");
-    assert!(answer.stdout.contains("\"id\":1"), "{answer}");
-    let said = format!("{}{}", answer.stdout, answer.stderr);
-    assert!(!said.contains("Quetzal"), "{answer}");
-}
-
-/// The MCP project's own client for Python, where it is installed or may be.
-#[test]
-fn the_python_client_gets_on_with_the_server() {
-    let Some(python) = python_with_mcp() else {
-        println!(
-            "SKIPPED: python3 cannot import mcp. Install it, or set TIDINGS_TEST_PYTHON_MCP=1 to \
-             let this test make a virtual environment with pip."
-        );
-        return;
-    };
-    let gateway = Gateway::start(&Scratch::new());
-    gateway.ask(&[
-        "signals",
-        "record",
-        "--session",
-        "agent:main:t",
-        "--kind",
-        "goal_changed",
-        "--actor",
-        "human",
-    ]);
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/end_to_end/mcp_client.py");
-    let mut command = gateway.scratch().command(&python);
-    command
-        .arg(script)
-        .arg(&binaries().tidings)
-        .arg(gateway.state_dir());
-    let answer = run(&mut command);
-    assert_eq!(
-        (answer.code, answer.stdout.as_str()),
-        (0, "well\n"),
-        "{answer}"
-    );
-}
-
-fn python_with_mcp() -> Option<PathBuf> {
-    let imports = |python: &Path| {
-        let tried = Command::new(python).args(["-c", "import mcp"]).output();
-        tried.is_ok_and(|output| output.status.success())
-    };
-    let python = PathBuf::from("python3");
-    if imports(&python) {
-        return Some(python);
-    }
-    std::env::var_os("TIDINGS_TEST_PYTHON_MCP")?;
-    let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("python-mcp");
-    let own = place.join("bin/python3");
-    if !imports(&own) {
-        let made = Command::new("python3")
-            .args(["-m", "venv"])
-            .arg(&place)
-            .status();
-        assert!(
-            made.is_ok_and(|made| made.success()),
-            "no virtual environment"
-        );
-        let installed = Command::new(&own)
-            .args(["-m", "pip", "install", "-q", "mcp"])
-            .status();
-        assert!(
-            installed.is_ok_and(|done| done.success()),
-            "pip cannot install mcp"
-        );
-    }
-    Some(own)
 }

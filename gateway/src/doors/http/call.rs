@@ -6,6 +6,7 @@ use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{Request as HttpRequest, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response;
+use serde_json::error::Category;
 use tidings_node::cli::nearest;
 use tidings_protocol::session_api::{ApiError, ErrorType, Reply, Request};
 use tokio::time::timeout;
@@ -15,6 +16,7 @@ use super::answer::{Refusal, json};
 use super::routes::Door;
 use super::shapes::Shapes;
 use super::table::{self, Row};
+use super::unique::Unique;
 use super::{MAX_BODY_BYTES, bearer};
 
 /// Answers it, within the scope of its token.
@@ -120,11 +122,13 @@ fn parse(row: &'static Row, body: &[u8]) -> Result<Request, Refusal> {
     } else {
         body
     };
-    let parameters: serde_json::Value = serde_json::from_slice(body).map_err(|error| {
+    let Unique(parameters) = serde_json::from_slice(body).map_err(|error| {
         let (line, column) = (error.line(), error.column());
-        invalid(format!(
-            "the body is no JSON (line {line}, column {column})"
-        ))
+        let what = match error.classify() {
+            Category::Data => "the body has a member twice",
+            Category::Syntax | Category::Eof | Category::Io => "the body is no JSON",
+        };
+        invalid(format!("{what} (line {line}, column {column})"))
     })?;
     if let Some(fault) = Shapes::get().fault(row.name, &parameters) {
         let refusal = invalid(fault.what);
@@ -222,6 +226,11 @@ mod tests {
                 "session_status",
                 "{",
                 "session_status: the body is no JSON (line 1, column 1)",
+            ),
+            (
+                "session_status",
+                r#"{"sessionKey":"agent:a:b","sessionKey":"SECRET"}"#,
+                "session_status: the body has a member twice (line 1, column 48)",
             ),
             (
                 "session_status",

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use tidings_node::wake_command::CommandFigures;
 use tidings_protocol::EpochMs;
 use tidings_protocol::session_api::{
     ApiError, CertificateKind, CertificateRow, Counts, LinkStatus, Node, NodeState, UpstreamState,
@@ -11,7 +12,6 @@ use tidings_protocol::session_api::{
 use super::routes::Door;
 use crate::nodes::expiry;
 use crate::state::{Health, StateFigures};
-use crate::wake_command::CommandFigures;
 
 /// What the text is made of.
 struct Looked {

@@ -6,7 +6,7 @@
 //! | `listening`, `tls`, `patience` | the port, connections and their limits |
 //! | `guard`, `bearer` | who may come in: `Host`, `Origin`, tokens |
 //! | `routes`, `call`, `answer` | one request and its answer |
-//! | `table`, `shapes`, `faults`, `openapi` | what there is to ask, and what it looks like |
+//! | `table`, `shapes`, `faults`, `unique`, `openapi` | what there is to ask, and what it looks like |
 //! | `events`, `stream` | server-sent events |
 //! | `ready`, `metrics`, `figures` | how it stands |
 
@@ -27,6 +27,7 @@ mod shapes;
 mod stream;
 mod table;
 mod tls;
+mod unique;
 
 use std::net::SocketAddr;
 use std::time::Duration;

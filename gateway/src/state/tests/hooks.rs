@@ -1,5 +1,8 @@
 //! What hooks take, confirm, give back and record.
 
+use std::future::poll_fn;
+use std::task::Poll;
+
 use tidings_protocol::session_api::{CompactionTrigger, HookEvent, HookMoment};
 
 use super::*;
@@ -159,6 +162,87 @@ async fn a_prompt_that_nothing_followed_gives_the_same_bytes_to_the_next_and_wak
     );
     let third = fixture.hook(event(HookMoment::UserPromptSubmit)).await;
     assert_eq!(third.notices, first.notices);
+}
+
+#[tokio::test]
+async fn of_sixteen_hooks_of_one_prompt_at_once_exactly_one_is_handed_what_there_is() {
+    let fixture = told().await;
+    fixture.queue(W, Some(T), "Please rebase.").await;
+    let submit = || fixture.unread_hook(of_prompt(HookMoment::UserPromptSubmit, "p1"));
+    let taken = at_once((0..16).map(|_| submit())).await;
+    let handed: Vec<&TurnBegun> = taken.iter().filter(|one| one.token.is_some()).collect();
+    assert_eq!(handed.len(), 1);
+    assert_eq!((handed[0].notices.len(), handed[0].messages.len()), (1, 1));
+    let empty = taken.iter().filter(|one| **one == TurnBegun::default());
+    assert_eq!(empty.count(), 15);
+    fixture
+        .show(&handed[0].token.expect("a token").to_string())
+        .await;
+    fixture.hook(of_prompt(HookMoment::PreToolUse, "p1")).await;
+    assert_eq!(fixture.pending(W).await, []);
+}
+
+#[tokio::test]
+async fn of_sixteen_prompts_at_once_the_last_one_holds_what_there_is_and_no_other() {
+    let fixture = told().await;
+    let prompts: Vec<String> = (0..16).map(|n| format!("p{n}")).collect::<Vec<_>>();
+    let submit =
+        |prompt: &String| fixture.unread_hook(of_prompt(HookMoment::UserPromptSubmit, prompt));
+    let taken = at_once(prompts.iter().map(submit)).await;
+    assert!(taken.iter().any(|one| one.token.is_some()));
+    let open = "SELECT count(*) FROM leases WHERE closed_at IS NULL";
+    assert_eq!(fixture.number(open), 1);
+    for (prompt, one) in prompts.iter().zip(&taken) {
+        if let Some(token) = one.token {
+            fixture.show(&token.to_string()).await;
+        }
+        assert_eq!(fixture.pending(W).await.len(), 1, "{prompt}");
+    }
+    for prompt in &prompts {
+        fixture
+            .hook(of_prompt(HookMoment::PreToolUse, prompt))
+            .await;
+    }
+    assert_eq!(fixture.pending(W).await, [], "the one that holds it");
+}
+
+#[tokio::test]
+async fn a_hook_that_wakes_takes_notices_and_no_messages_and_is_confirmed_by_any_prompt() {
+    let fixture = told().await;
+    fixture.queue(W, Some(T), "Please rebase.").await;
+    let woken = fixture.hook(event(HookMoment::Woken)).await;
+    assert_eq!(sequences(&woken.notices), [2]);
+    assert_eq!(woken.messages, []);
+    assert_eq!(fixture.running(), 1);
+    let again = fixture.hook(event(HookMoment::Woken)).await;
+    assert_eq!(again, TurnBegun::default(), "somebody has it");
+    fixture.hook(of_prompt(HookMoment::PostToolUse, "p1")).await;
+    assert_eq!(fixture.pending(W).await, []);
+    let woken = fixture.hook(event(HookMoment::Woken)).await;
+    assert_eq!(woken, TurnBegun::default(), "a message wakes nobody");
+    let next = fixture.hook(event(HookMoment::UserPromptSubmit)).await;
+    assert_eq!((next.notices.len(), next.messages.len()), (0, 1));
+}
+
+/// All of them at once.
+async fn at_once<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
+    let mut running: Vec<_> = futures.map(|future| (Box::pin(future), None)).collect();
+    poll_fn(|context| {
+        for (future, done) in &mut running {
+            if done.is_none()
+                && let Poll::Ready(output) = future.as_mut().poll(context)
+            {
+                *done = Some(output);
+            }
+        }
+        if running.iter().all(|(_, done)| done.is_some()) {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    })
+    .await;
+    running.into_iter().filter_map(|(_, done)| done).collect()
 }
 
 #[tokio::test]

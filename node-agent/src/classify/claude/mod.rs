@@ -11,6 +11,7 @@ use tidings_protocol::marker::{Carried, ThreadKind};
 use super::{Before, Judged, Left, Record, Ruling, Source, Traces, Words};
 use fields::Fields;
 
+pub(crate) use rules::is_program_entrypoint;
 pub(super) use rules::thread_kind;
 pub(super) use skim::{cannot_matter, wanted};
 

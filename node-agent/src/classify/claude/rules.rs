@@ -10,6 +10,11 @@ use super::fields::{Fields, is, is_present, is_set};
 /// Entry points through which programs speak.
 const PROGRAM_ENTRYPOINTS: &[&str] = &["sdk-cli", "sdk-ts", "sdk-py", "mcp", "local-agent"];
 
+/// True for an entry point through which a program speaks, and no person.
+pub(crate) fn is_program_entrypoint(entrypoint: &str) -> bool {
+    PROGRAM_ENTRYPOINTS.contains(&entrypoint)
+}
+
 /// Entry points where a person sits behind the SDK.
 const EDITOR_ENTRYPOINTS: &[&str] = &["claude-vscode", "claude-desktop", "intellij"];
 
@@ -100,7 +105,7 @@ fn prompt_source(fields: &Fields<'_>) -> Result<Standing, Ruling> {
     let entrypoint = fields.entrypoint();
     let entrypoint = entrypoint.as_deref().unwrap_or_default();
     let Some(prompt_source) = fields.prompt_source.filter(|value| !value.is_null()) else {
-        return if PROGRAM_ENTRYPOINTS.contains(&entrypoint) {
+        return if is_program_entrypoint(entrypoint) {
             Err(Ruling::not("programmatic"))
         } else {
             Ok(Standing::Open)
@@ -121,7 +126,7 @@ fn is_editor(entrypoint: &str) -> bool {
 /// The kind of thread that a record with this entry point belongs to.
 pub(in super::super) fn thread_kind(entrypoint: Option<&str>) -> ThreadKind {
     match entrypoint {
-        Some(entrypoint) if PROGRAM_ENTRYPOINTS.contains(&entrypoint) => ThreadKind::Programmatic,
+        Some(entrypoint) if is_program_entrypoint(entrypoint) => ThreadKind::Programmatic,
         _ => ThreadKind::Person,
     }
 }

@@ -74,8 +74,7 @@ enum Command {
 pub fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     if let Some(hook) = hook::plain(&arguments, NODE_SOCKET) {
-        hook::run(&hook);
-        return ExitCode::SUCCESS;
+        return hook::run(&hook);
     }
     let cli: Cli = match usage::parse(&arguments) {
         Ok(cli) => cli,
@@ -90,26 +89,24 @@ pub fn main() -> ExitCode {
         _ => DefaultLevel::Warn,
     });
     match run(command, &cli.common) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => error.report(output),
     }
 }
 
-fn run(command: Command, common: &CommonArgs) -> Result<(), CommandError> {
-    match command {
+fn run(command: Command, common: &CommonArgs) -> Result<ExitCode, CommandError> {
+    let done = match command {
         Command::Join(args) => join::run(args, common),
         Command::Request(args) => certificate::request(&args, common),
         Command::Run(args) => run::run(&args.into_options(common)?),
         Command::Leave => leave::run(common),
         Command::Status => status::run(common),
         Command::Doctor(args) => doctor::run(&args, common),
-        Command::Hook(args) => {
-            hook::run(&args.into_hook(common, NODE_SOCKET));
-            Ok(())
-        }
+        Command::Hook(args) => return Ok(hook::run(&args.into_hook(common, NODE_SOCKET))),
         Command::Integrate(args) => integrate(&args, common, "tidings-node"),
         Command::Mcp => run_mcp(common, status::door(common)?),
         Command::Classify(args) => classify::run(&args, common.output()),
         Command::Manual(command) => manual::run::<Cli>(&command, common.output()),
-    }
+    };
+    done.map(|()| ExitCode::SUCCESS)
 }

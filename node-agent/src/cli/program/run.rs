@@ -1,12 +1,13 @@
 //! `tidings-node run`: the daemon, until it is told to stop.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
 use tidings_protocol::EpochMs;
-use tidings_protocol::session_api::{ApiError, ErrorType};
+use tidings_protocol::session_api::{ApiError, Call, ErrorType, Request};
 use tokio::sync::watch;
 
 use crate::cli::service::{ServiceState, notify};
@@ -16,7 +17,11 @@ use crate::connection::{Agent, AgentOptions, ConnectionState, IdentityFileError,
 use crate::discover::{RootArgument, RootSet, SEEN_FILE, Surroundings};
 use crate::held_dir::{HeldDir, HoldError, Holder};
 use crate::local::NodeResponder;
-use crate::local::socket::{self, NODE_SOCKET, SocketError};
+use crate::local::socket::{self, NODE_SOCKET, Responder, SocketError};
+use crate::wake_command::WakeCommand;
+
+/// How soon the wakes are asked for again, when their stream has ended.
+const WAKES_AGAIN: Duration = Duration::from_secs(2);
 
 /// How a node agent is to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,6 +31,8 @@ pub struct NodeRunOptions {
     /// Where this machine's transcripts are, by catalog; a catalog that is not named has
     /// its default places.
     pub roots: Vec<RootArgument>,
+    /// What to start for each wake of a session on this machine.
+    pub wake_command: Option<PathBuf>,
     /// For whom it prints.
     pub output: OutputFormat,
 }
@@ -36,6 +43,10 @@ pub(super) struct RunArgs {
     /// A directory with transcripts of a catalog, instead of that catalog's usual ones
     #[arg(long = "root", value_name = "CATALOG=DIR")]
     roots: Vec<RootArgument>,
+    /// A program to start, with the session key, whenever there is news for a session of this
+    /// machine
+    #[arg(long, value_name = "PROGRAM")]
+    wake_command: Option<PathBuf>,
 }
 
 impl RunArgs {
@@ -43,9 +54,23 @@ impl RunArgs {
         Ok(NodeRunOptions {
             state_dir: common.state_dir()?,
             roots: self.roots,
+            wake_command: self.wake_command.as_deref().map(program).transpose()?,
             output: common.output().format(),
         })
     }
+}
+
+/// The program by its whole path: nobody looks for it later.
+fn program(named: &Path) -> Result<PathBuf, ApiError> {
+    let path = std::path::absolute(named).unwrap_or_else(|_| named.to_owned());
+    if path.is_file() {
+        return Ok(path);
+    }
+    Err(ApiError::new(
+        ErrorType::Configuration,
+        format!("--wake-command: {} is no program", path.display()),
+    )
+    .with_hint("give the path of one that this user may run"))
 }
 
 /// Printed at every change of the connection.
@@ -82,6 +107,10 @@ pub(super) fn run(options: &NodeRunOptions) -> Result<(), CommandError> {
         .map_err(|error| ApiError::new(ErrorType::InvalidData, error.to_string()))?;
         let (close, closed) = watch::channel(false);
         let responder = Arc::new(NodeResponder::new(agent.clone()));
+        let waking = options.wake_command.clone().map(|program| {
+            let command = WakeCommand::new(program, held.path().to_owned(), Arc::default());
+            tokio::spawn(wake(command, responder.clone(), agent.connection()))
+        });
         let serving = tokio::spawn(socket::serve(door, responder, closed));
         let output = Output::new(options.output);
         // It follows files from now on, whether or not its gateway is there.
@@ -91,6 +120,9 @@ pub(super) fn run(options: &NodeRunOptions) -> Result<(), CommandError> {
             () = stopped => Ok(()),
         };
         notify(ServiceState::Stopping);
+        if let Some(waking) = waking {
+            waking.abort();
+        }
         agent.stop();
         let _ = task.await;
         close.send_replace(true);
@@ -98,6 +130,27 @@ pub(super) fn run(options: &NodeRunOptions) -> Result<(), CommandError> {
         let _ = std::fs::remove_file(held.path().join(NODE_SOCKET));
         ended
     })
+}
+
+/// Starts the command for each wake of this machine's sessions; at each new connection for
+/// each notice that is available then.
+async fn wake(
+    mut command: WakeCommand,
+    gateway: Arc<NodeResponder>,
+    mut connection: watch::Receiver<(ConnectionState, EpochMs)>,
+) {
+    let is_there =
+        |(state, _): &(ConnectionState, EpochMs)| matches!(state, ConnectionState::Connected);
+    while connection.wait_for(is_there).await.is_ok() {
+        let mut wakes = gateway.follow(Call {
+            caller: None,
+            request: Request::WakesFollow {},
+        });
+        if let Some(error) = command.run_for(&mut wakes).await {
+            tracing::info!(%error, "no wakes for the wake command until the next try");
+        }
+        tokio::time::sleep(WAKES_AGAIN).await;
+    }
 }
 
 /// Says each change of the connection, once.

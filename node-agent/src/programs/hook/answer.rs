@@ -35,6 +35,13 @@ pub(super) fn answer(event_name: &str, turn: &TurnBegun) -> Option<String> {
     serde_json::to_string(&answer).ok()
 }
 
+/// What a program is woken with: the notices, said not to be the error that the program takes
+/// a waking hook for; `None` where there is none.
+pub(super) fn news(turn: &TurnBegun) -> Option<String> {
+    let notices: Vec<&str> = turn.notices.iter().map(|notice| &*notice.text).collect();
+    (!notices.is_empty()).then(|| format!("News by tidings, no error: {}", notices.join("\n")))
+}
+
 /// Who sent a message, and below that what it says.
 fn message(message: &TurnMessage) -> String {
     let TurnMessage {
@@ -85,7 +92,8 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_take_is_no_answer() {
+    fn nothing_to_take_is_no_answer_and_no_news() {
         assert_eq!(answer("UserPromptSubmit", &TurnBegun::default()), None);
+        assert_eq!(news(&TurnBegun::default()), None);
     }
 }

@@ -39,14 +39,29 @@ impl Asked {
     }
 }
 
-/// Says what happened in the caller's conversation. A socket where nobody answers is silence
-/// without a reason: most machines have none most of the time.
+/// Says what happened in the caller's conversation.
 pub(super) fn ask(
     socket: &Path,
     caller: &Caller,
     event: HookEvent,
     limit: Duration,
 ) -> Result<Asked, Silent> {
+    let mut stream = begin(socket, caller, &Request::HookEvent(event), limit)?;
+    match read(&mut stream)? {
+        Reply::HookEvent(told) => Ok(Asked { stream, told }),
+        Reply::Error(error) => Err(Silent::because(error)),
+        _ => Err(Silent::because("the answer is to another question")),
+    }
+}
+
+/// Asks, each read and write of it limited. A socket where nobody answers is silence without
+/// a reason: most machines have none most of the time.
+pub(super) fn begin(
+    socket: &Path,
+    caller: &Caller,
+    request: &Request,
+    limit: Duration,
+) -> Result<UnixStream, Silent> {
     let mut stream = UnixStream::connect(socket).map_err(|error| match error.kind() {
         ErrorKind::NotFound | ErrorKind::ConnectionRefused => Silent::Nothing,
         _ => Silent::because(error),
@@ -56,15 +71,11 @@ pub(super) fn ask(
         .and_then(|()| stream.set_write_timeout(Some(limit)))
         .map_err(Silent::because)?;
     let introduction = encode(&Introduction::Caller(caller.clone())).map_err(Silent::because)?;
-    let request = encode(&Request::HookEvent(event)).map_err(Silent::because)?;
+    let request = encode(request).map_err(Silent::because)?;
     stream
         .write_all(&[introduction, request].concat())
         .map_err(Silent::because)?;
-    match read(&mut stream)? {
-        Reply::HookEvent(told) => Ok(Asked { stream, told }),
-        Reply::Error(error) => Err(Silent::because(error)),
-        _ => Err(Silent::because("the answer is to another question")),
-    }
+    Ok(stream)
 }
 
 fn read(stream: &mut UnixStream) -> Result<Reply, Silent> {

@@ -47,6 +47,7 @@ pub(super) enum Source {
 pub(super) struct HookInput {
     hook_event_name: Member,
     session_id: Member,
+    prompt: Member,
     prompt_id: Member,
     turn_id: Member,
     agent_id: Member,
@@ -108,6 +109,18 @@ impl HookInput {
     pub(super) fn thread(&self) -> Result<ThreadId, InputError> {
         let id = self.session_id.text().ok_or(InputError::NoThread)?;
         ThreadId::parse(id).map_err(|_| InputError::NoThread)
+    }
+
+    /// True for an event that comes from inside a sub-agent.
+    pub(super) fn is_in_subagent(&self) -> bool {
+        self.agent_id.text().is_some()
+    }
+
+    /// True where this text stands in the prompt already: a program that was woken with it
+    /// hands it to its hooks as a prompt, some with its quotes written as entities.
+    pub(super) fn prompt_has(&self, text: &str) -> bool {
+        let prompt = self.prompt.text().unwrap_or_default();
+        prompt.contains(text) || prompt.contains(&text.replace('"', "&quot;"))
     }
 
     /// How it began.
@@ -174,6 +187,24 @@ mod tests {
                 ..HookEvent::new(HookMoment::PostCompact)
             }
         );
+    }
+
+    #[test]
+    fn a_prompt_that_holds_a_text_already_is_known_by_it() {
+        let line = r#"Session "a" changed."#;
+        for (prompt, has) in [
+            (
+                r#"<task-notification>\nx: Session \"a\" changed.\n</task-notification>"#,
+                true,
+            ),
+            ("Session &quot;a&quot; changed.", true),
+            (r#"Session \"ab\" changed."#, false),
+            ("", false),
+        ] {
+            let input = read(&format!(r#"{{"prompt":"{prompt}"}}"#)).expect("an input");
+            assert_eq!(input.prompt_has(line), has, "{prompt}");
+        }
+        assert!(!read("{\"prompt\":7}").expect("an input").prompt_has(line));
     }
 
     #[test]

@@ -1,10 +1,14 @@
 //! A hook of an agent program: one process per event, which must neither be slow nor fail.
-//! It says what happened, hands on what the turn takes, and ends with 0 whatever happens.
+//! It says what happened, hands on what the turn takes, and ends with 0 whatever happens. In
+//! its other form it waits in the background for news, and ends with 2 to wake its program.
 
 mod answer;
 mod ask;
+mod claim;
+mod follow;
 mod input;
 mod log;
+mod rewake;
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -22,20 +26,35 @@ use super::Program;
 use super::binding::{self, Began};
 use crate::cli::state_dir::state_dir;
 use ask::Asked;
+pub(super) use claim::sweep;
 use input::{HookInput, Source};
+pub(super) use rewake::LIMIT as REWAKE_LIMIT;
 
 /// The verb.
 pub const VERB: &str = "hook";
+/// The argument of the form that wakes.
+pub const REWAKE: &str = "--rewake";
 /// How long a hook may take, everything included: its program waits for it.
 const BUDGET: Duration = Duration::from_millis(250);
 /// How much longer a program may take to read an answer that is being written.
 const WRITE_GRACE: Duration = Duration::from_millis(250);
+
+/// What a hook is to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// Say what happened, and hand on what the turn takes.
+    Event,
+    /// Wait for news in the background, and wake the program with it.
+    Rewake,
+}
 
 /// A hook to be run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hook {
     /// The program that it is a hook of.
     pub program: Program,
+    /// What it is to do.
+    pub form: Form,
     /// The state directory, where one was given.
     pub state_dir: Option<PathBuf>,
     /// The socket in the state directory that answers.
@@ -43,7 +62,7 @@ pub struct Hook {
 }
 
 /// The hook that a command line asks for in its plain form, which needs no parser: `hook
-/// PROGRAM`, with or without `--state-dir DIR` and `--json`. `None` for everything else.
+/// PROGRAM`, with or without `--rewake`, `--state-dir DIR` and `--json`. `None` for everything else.
 pub fn plain(arguments: &[OsString], socket: &'static str) -> Option<Hook> {
     let mut words = arguments.iter().skip(1);
     if words.next()? != VERB {
@@ -51,12 +70,14 @@ pub fn plain(arguments: &[OsString], socket: &'static str) -> Option<Hook> {
     }
     let mut hook = Hook {
         program: Program::parse(words.next()?.to_str()?)?,
+        form: Form::Event,
         state_dir: None,
         socket,
     };
     while let Some(word) = words.next() {
         match word.to_str()? {
             "--json" => {}
+            REWAKE => hook.form = Form::Rewake,
             "--state-dir" => hook.state_dir = Some(words.next()?.into()),
             word => hook.state_dir = Some(word.strip_prefix("--state-dir=")?.into()),
         }
@@ -91,14 +112,26 @@ impl Silent {
     }
 }
 
-/// Runs a hook. There is no way for it to fail.
-pub fn run(hook: &Hook) {
+/// Runs a hook. There is no way for it to fail: one that waits ends with 2 to wake its
+/// program, and everything else ends with 0.
+pub fn run(hook: &Hook) -> ExitCode {
     let Ok(dir) = state_dir(hook.state_dir.as_deref()) else {
-        return;
+        return ExitCode::SUCCESS;
     };
+    match hook.form {
+        Form::Event => {
+            tell(hook, &dir);
+            ExitCode::SUCCESS
+        }
+        Form::Rewake => rewake::run(hook, &dir),
+    }
+}
+
+/// Says what happened, and hands on what the turn takes.
+fn tell(hook: &Hook, dir: &Path) {
     let turn = Arc::new(AtomicBool::new(false));
-    watch_the_time(turn.clone(), dir.clone(), hook.program);
-    let end = attempt(hook, &dir);
+    watch_the_time(turn.clone(), dir.to_owned(), hook.program);
+    let end = attempt(hook, dir);
     // Whoever is first has the last word: after the budget nothing is written any more, and
     // what is being written is written whole.
     if turn.swap(true, Ordering::AcqRel) {
@@ -107,7 +140,8 @@ pub fn run(hook: &Hook) {
         }
     }
     match end {
-        Ok((answer, asked)) => {
+        Ok((None, asked)) => asked.shown(),
+        Ok((Some(answer), asked)) => {
             let mut out = std::io::stdout().lock();
             // Whoever does not read it has gone, and is told again when it is back.
             if out
@@ -119,7 +153,7 @@ pub fn run(hook: &Hook) {
             }
         }
         Err(Silent::Nothing) => {}
-        Err(Silent::Because(reason)) => log::note(&dir, hook.program, &reason),
+        Err(Silent::Because(reason)) => log::note(dir, hook.program, &reason),
     }
 }
 
@@ -138,9 +172,14 @@ fn watch_the_time(turn: Arc<AtomicBool>, dir: PathBuf, program: Program) {
     let _ = thread::Builder::new().spawn(watch);
 }
 
-/// What the program is to be told, and who told it.
-fn attempt(hook: &Hook, dir: &Path) -> Result<(String, Asked), Silent> {
+/// What the program is to be told, where it does not know it yet, and who told it.
+fn attempt(hook: &Hook, dir: &Path) -> Result<(Option<String>, Asked), Silent> {
     let input = HookInput::read(std::io::stdin().lock()).map_err(Silent::because)?;
+    if goes_on(&input)
+        && let Ok(thread) = input.thread()
+    {
+        claim::end(dir, hook.program.catalog(), &thread);
+    }
     let Some(mut event) = input.event() else {
         return Err(Silent::Nothing);
     };
@@ -154,9 +193,20 @@ fn attempt(hook: &Hook, dir: &Path) -> Result<(String, Asked), Silent> {
         thread_id: spoken_for,
     };
     let socket = dir.join(hook.socket);
-    let asked = ask::ask(&socket, &caller, event, BUDGET)?;
-    let answer = answer::answer(input.name(), &asked.told.turn).ok_or(Silent::Nothing)?;
+    let mut asked = ask::ask(&socket, &caller, event, BUDGET)?;
+    if asked.told.turn.token.is_none() {
+        return Err(Silent::Nothing);
+    }
+    // What woke the program is its prompt: it is not told twice.
+    let notices = &mut asked.told.turn.notices;
+    notices.retain(|notice| !input.prompt_has(&notice.text));
+    let answer = answer::answer(input.name(), &asked.told.turn);
     Ok((answer, asked))
+}
+
+/// True for an event after which nobody has to wake the conversation.
+fn goes_on(input: &HookInput) -> bool {
+    matches!(input.name(), "UserPromptSubmit" | "SessionEnd") && !input.is_in_subagent()
 }
 
 /// Notes where the program is now. A conversation that was cleared away is what the gateway
@@ -173,8 +223,12 @@ fn began(
         Source::Clear => Began::Cleared,
         Source::Other => Began::Instead,
     };
-    let left = binding::enter(dir, hook.program.catalog(), (&thread, began));
-    match left.map_err(Silent::because)? {
+    let catalog = hook.program.catalog();
+    let left = binding::enter(dir, catalog, (&thread, began)).map_err(Silent::because)?;
+    if let Some(left) = &left {
+        claim::end(dir, catalog, left);
+    }
+    match left {
         Some(left) if began == Began::Cleared => {
             event.moment = HookMoment::SessionCleared;
             Ok(left)
@@ -196,6 +250,7 @@ mod tests {
     fn the_plain_form_is_read_without_a_parser_and_everything_else_is_left_to_it() {
         let hook = |program, dir: Option<&str>| Hook {
             program,
+            form: Form::Event,
             state_dir: dir.map(PathBuf::from),
             socket: "s.sock",
         };
@@ -211,6 +266,13 @@ mod tests {
             (
                 &["t", "hook", "codex", "--state-dir=/s"],
                 Some(hook(Program::Codex, Some("/s"))),
+            ),
+            (
+                &["t", "hook", "claude-code", "--rewake", "--state-dir", "/s"],
+                Some(Hook {
+                    form: Form::Rewake,
+                    ..hook(Program::ClaudeCode, Some("/s"))
+                }),
             ),
             (&["t", "hook", "codex", "--help"], None),
             (&["t", "hook", "codex", "--state-dir"], None),

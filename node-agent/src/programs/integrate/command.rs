@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use super::super::Program;
-use super::super::hook::VERB;
+use super::super::hook::{REWAKE, VERB};
 
 /// The names of our two programs.
 const OURS: [&str; 2] = ["tidings", "tidings-node"];
@@ -48,6 +48,11 @@ impl Invocation {
             line.push_str(&quoted(dir));
         }
         line
+    }
+
+    /// The line of the hook that wakes the program.
+    pub(super) fn rewake_hook(&self, program: Program) -> String {
+        format!("{} {REWAKE}", self.hook(program))
     }
 
     /// The arguments of the MCP server.
@@ -91,6 +96,11 @@ pub(super) fn hook_of_ours(line: &str) -> Option<String> {
     let words = words(line);
     let (program, verb) = (words.first()?, words.get(1)?);
     (is_ours(program) && verb == VERB).then(|| program.clone())
+}
+
+/// True for the line of a hook that wakes its program.
+pub(super) fn rewakes(line: &str) -> bool {
+    words(line).iter().any(|word| word == REWAKE)
 }
 
 /// True for a program of ours, wherever it stands.

@@ -3,12 +3,15 @@
 use serde::Serialize;
 
 use super::super::Program;
-use super::command::hook_of_ours;
+use super::super::hook::REWAKE_LIMIT;
+use super::command::{Invocation, hook_of_ours, rewakes};
 use super::json_text::{Broken, JsonText, Step};
 
 /// How long a program waits for a hook before it goes on without it, in seconds. A hook of
 /// ours ends by itself long before.
-const TIMEOUT_SECONDS: u32 = 5;
+const TIMEOUT_SECONDS: u64 = 5;
+/// The same for a hook that waits in the background.
+const REWAKE_TIMEOUT_SECONDS: u64 = REWAKE_LIMIT.as_secs() + 60;
 const HOOKS: &str = "hooks";
 
 /// Hooks of one kind that fire under one condition; none is always.
@@ -21,8 +24,47 @@ struct Group<'a> {
 struct Handler<'a> {
     r#type: &'static str,
     command: &'a str,
-    timeout: u32,
+    timeout: u64,
+    /// It runs beside the program.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    r#async: Option<bool>,
+    /// And wakes it with its end.
+    #[serde(rename = "asyncRewake", skip_serializing_if = "Option::is_none")]
+    async_rewake: Option<bool>,
 }
+
+impl<'a> Handler<'a> {
+    fn of(command: &'a str) -> Self {
+        let in_background = rewakes(command).then_some(true);
+        Self {
+            r#type: "command",
+            command,
+            timeout: match in_background {
+                None => TIMEOUT_SECONDS,
+                Some(_) => REWAKE_TIMEOUT_SECONDS,
+            },
+            r#async: in_background,
+            async_rewake: in_background,
+        }
+    }
+}
+
+/// A hook that a configuration is to have: for which event, and the command.
+pub(super) type Wanted = (&'static str, String);
+
+/// The hooks of a program, with the one that wakes it or without.
+pub(super) fn wanted(program: Program, invocation: &Invocation, rewakes: bool) -> Vec<Wanted> {
+    let command = invocation.hook(program);
+    let events = events(program).iter();
+    let mut wanted: Vec<Wanted> = events.map(|event| (*event, command.clone())).collect();
+    if rewakes {
+        wanted.push((IDLE_AFTER, invocation.rewake_hook(program)));
+    }
+    wanted
+}
+
+/// The event after which a program is idle.
+const IDLE_AFTER: &str = "Stop";
 
 /// The events that a program has hooks for.
 pub(super) fn events(program: Program) -> &'static [&'static str] {
@@ -60,25 +102,24 @@ struct Found {
     command: String,
 }
 
-/// The configuration with a hook of this command for each event, and no other of ours.
-pub(super) fn install(text: &str, command: &str, events: &[&str]) -> Result<String, Broken> {
+/// The configuration with these hooks, and no other of ours.
+pub(super) fn install(text: &str, wanted: &[Wanted]) -> Result<String, Broken> {
+    let is = |found: &Found, (event, command): &Wanted| {
+        found.event == *event && found.command == *command
+    };
     let mut json = without(JsonText::parse(text)?, |found| {
-        found.command != command || !events.contains(&found.event.as_str())
+        !wanted.iter().any(|wanted| is(found, wanted))
     })?;
     if json.at(&[Step::Member(HOOKS)]).is_none() {
         json = json.add(&[], Some(HOOKS), &serde_json::Map::new())?;
     }
-    for event in events {
-        let there = ours(&json)?;
-        if there.iter().any(|found| found.event == *event) {
+    for new in wanted {
+        if ours(&json)?.iter().any(|found| is(found, new)) {
             continue;
         }
+        let (event, command) = new;
         let group = Group {
-            hooks: [Handler {
-                r#type: "command",
-                command,
-                timeout: TIMEOUT_SECONDS,
-            }],
+            hooks: [Handler::of(command)],
         };
         let path = [Step::Member(HOOKS), Step::Member(event)];
         json = if json.at(&path).is_some() {
@@ -101,6 +142,11 @@ pub(super) fn installed(text: &str) -> Result<Vec<(String, String)>, Broken> {
     let found = ours(&JsonText::parse(text)?)?;
     let pairs = found.into_iter().map(|found| (found.event, found.command));
     Ok(pairs.collect())
+}
+
+/// True where a hook of ours wakes the program.
+pub(super) fn rewaking(text: &str) -> bool {
+    installed(text).is_ok_and(|hooks| hooks.iter().any(|(_, command)| rewakes(command)))
 }
 
 /// Takes handlers of ours out, and with them what holds nothing any more.
@@ -175,7 +221,15 @@ mod tests {
     const COMMAND: &str = "/usr/local/bin/tidings hook claude-code";
 
     fn installed_in(text: &str) -> String {
-        install(text, COMMAND, events(Program::ClaudeCode)).expect("installed")
+        install(text, &hooks_of(Program::ClaudeCode, false)).expect("installed")
+    }
+
+    fn hooks_of(program: Program, rewakes: bool) -> Vec<Wanted> {
+        let invocation = Invocation {
+            program: "/usr/local/bin/tidings".to_owned(),
+            state_dir: None,
+        };
+        wanted(program, &invocation, rewakes)
     }
 
     /// Configurations as people have them.
@@ -198,6 +252,32 @@ mod tests {
                 let times = found.iter().filter(|found| *found == event).count();
                 assert_eq!(times, 1, "{event} in {once}");
             }
+            let back = uninstall(&once).expect("uninstalled");
+            let expected = if before.is_empty() { "{}\n" } else { before };
+            assert_eq!(back, expected);
+        }
+    }
+
+    #[test]
+    fn the_hook_that_wakes_stands_beside_the_others_in_the_background_and_goes_with_them() {
+        for before in LIVED_IN {
+            let with = hooks_of(Program::ClaudeCode, true);
+            let once = install(before, &with).expect("installed");
+            assert_eq!(install(&once, &with).expect("installed"), once);
+            let json: Value = serde_json::from_str(&once).expect("JSON");
+            let groups = json["hooks"]["Stop"].as_array().expect("groups");
+            let waiting = &groups[groups.len() - 1]["hooks"][0];
+            assert_eq!(
+                *waiting,
+                serde_json::json!({
+                    "type": "command",
+                    "command": format!("{COMMAND} --rewake"),
+                    "timeout": 86_460,
+                    "async": true,
+                    "asyncRewake": true,
+                })
+            );
+            assert_eq!(installed_in(&once), installed_in(before), "without it");
             let back = uninstall(&once).expect("uninstalled");
             let expected = if before.is_empty() { "{}\n" } else { before };
             assert_eq!(back, expected);
@@ -239,7 +319,7 @@ mod tests {
             ("{\"hooks\": {\"Stop\": {}}}", "its hooks.Stop is no array"),
             ("{\"hooks\": {", "it is no JSON: line 1, column 11"),
         ] {
-            let refused = install(text, COMMAND, events(Program::Codex)).expect_err(text);
+            let refused = install(text, &hooks_of(Program::Codex, false)).expect_err(text);
             assert_eq!(refused.to_string(), error);
             assert_eq!(uninstall(text).expect_err(text).to_string(), error);
         }

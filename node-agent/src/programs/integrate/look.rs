@@ -11,7 +11,7 @@ use serde::Serialize;
 use tidings_protocol::session_api::{Finding, Severity};
 
 use super::super::Program;
-use super::command::{find, hook_of_ours};
+use super::command::{find, hook_of_ours, rewakes};
 use super::files::read;
 use super::{Homes, Part, hooks, servers};
 
@@ -43,7 +43,9 @@ pub struct IntegrationLook {
     /// The command of ours that its hooks call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
-    /// The version of that.
+    /// A hook wakes it for news.
+    pub rewakes: bool,
+    /// The version of that command.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     /// What to do next, where there is something.
@@ -82,13 +84,22 @@ fn look_at(homes: &Homes, program: Program, own_name: &str) -> (IntegrationLook,
         program: program.as_str(),
         standing: Standing::NotInstalled,
         command: None,
+        rewakes: false,
         version: None,
         next: None,
     };
     let held = held(&homes.files(program));
-    let called = held.hooks.first().and_then(|(_, line)| hook_of_ours(line));
+    let (waking, held_hooks): (Vec<_>, Vec<_>) =
+        held.hooks.iter().partition(|(_, line)| rewakes(line));
+    let mut called: Vec<String> = held_hooks
+        .iter()
+        .chain(&waking)
+        .filter_map(|(_, line)| hook_of_ours(line))
+        .collect();
+    called.dedup();
     let look = IntegrationLook {
-        command: called.clone().or_else(|| held.server.clone()),
+        rewakes: !waking.is_empty(),
+        command: called.first().cloned().or_else(|| held.server.clone()),
         ..look
     };
     if let Some(broken) = held.broken {
@@ -103,7 +114,7 @@ fn look_at(homes: &Homes, program: Program, own_name: &str) -> (IntegrationLook,
         |what: String, look| wanting(Standing::Incomplete, (program, what), &integrate, look);
     let missing = hooks::events(program)
         .iter()
-        .any(|event| !held.hooks.iter().any(|(there, _)| there == event));
+        .any(|event| !held_hooks.iter().any(|(there, _)| there == event));
     if missing || held.server.is_none() {
         let what = "its configuration has only a part of what tidings needs".to_owned();
         return incomplete(what, look);

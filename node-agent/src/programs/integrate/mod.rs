@@ -48,11 +48,22 @@ pub enum Writing {
     Show,
 }
 
+/// Whether the program is to have a hook that wakes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rewaking {
+    /// It is.
+    Asked,
+    /// It is if it has one.
+    AsItStands,
+}
+
 /// A configuration to be edited.
 #[derive(Debug)]
 pub struct Integration {
     /// The program that it belongs to.
     pub program: Program,
+    /// Whether it is to have a hook that wakes the program.
+    pub rewaking: Rewaking,
     /// Whose it is.
     pub scope: Scope,
     /// The name of our program that it is to call.
@@ -77,6 +88,9 @@ pub struct Integrated {
     pub program: &'static str,
     /// The command that its hooks call.
     pub command: String,
+    /// The command of the hook that wakes it, where it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rewake_command: Option<String>,
     /// True where nothing was written.
     pub dry_run: bool,
     /// Each of its files.
@@ -127,6 +141,8 @@ struct Planned {
     found: Found,
     after: String,
     change: Change,
+    /// A hook that wakes the program is in it afterwards.
+    rewakes: bool,
 }
 
 impl Homes {
@@ -205,6 +221,7 @@ impl Integration {
             let found = read(path)?;
             planned.push(self.plan(found, *part, (doing, &invocation))?);
         }
+        let rewakes = planned.iter().any(|file| file.rewakes);
         let notes = self.notes(doing, &planned);
         let files = planned
             .into_iter()
@@ -213,6 +230,7 @@ impl Integration {
         Ok(Integrated {
             program: self.program.as_str(),
             command: invocation.hook(self.program),
+            rewake_command: rewakes.then(|| invocation.rewake_hook(self.program)),
             dry_run: writing == Writing::Show,
             files,
             notes,
@@ -226,12 +244,17 @@ impl Integration {
         (doing, invocation): (Doing, &Invocation),
     ) -> Result<Planned, ApiError> {
         let text = &found.text;
+        let rewakes = match (part, doing) {
+            (Part::Hooks, Doing::Install) => {
+                self.rewaking == Rewaking::Asked || hooks::rewaking(text)
+            }
+            _ => false,
+        };
         let edited = match (part, doing) {
-            (Part::Hooks, Doing::Install) => hooks::install(
-                text,
-                &invocation.hook(self.program),
-                hooks::events(self.program),
-            ),
+            (Part::Hooks, Doing::Install) => {
+                let wanted = hooks::wanted(self.program, invocation, rewakes);
+                hooks::install(text, &wanted)
+            }
             (Part::Hooks, Doing::Uninstall) => hooks::uninstall(text),
             (Part::JsonServer, Doing::Install) => servers::install_json(text, invocation),
             (Part::JsonServer, Doing::Uninstall) => servers::uninstall_json(text),
@@ -251,6 +274,7 @@ impl Integration {
             found,
             after,
             change,
+            rewakes,
         })
     }
 
@@ -259,6 +283,7 @@ impl Integration {
             found,
             after,
             change,
+            ..
         } = planned;
         let new_mode = match self.scope {
             Scope::User => 0o600,
@@ -283,17 +308,25 @@ impl Integration {
     }
 
     fn notes(&self, doing: Doing, planned: &[Planned]) -> Vec<String> {
-        if doing == Doing::Uninstall || planned.iter().all(|file| file.change == Change::None) {
-            return Vec::new();
+        let mut notes = Vec::new();
+        if self.rewaking == Rewaking::AsItStands && planned.iter().any(|file| file.rewakes) {
+            notes.push(format!(
+                "its hook that wakes it stays: {} integrate {} --uninstall takes out all of them",
+                self.own_name,
+                look::verb(self.program)
+            ));
         }
-        let mut notes = vec![match self.program {
+        if doing == Doing::Uninstall || planned.iter().all(|file| file.change == Change::None) {
+            return notes;
+        }
+        notes.push(match self.program {
             Program::ClaudeCode => {
                 "Claude Code reads this when it starts: begin a new one".to_owned()
             }
             Program::Codex => "Codex runs a new hook only once it is trusted: start it, type \
                                /hooks, and trust those of tidings"
                 .to_owned(),
-        }];
+        });
         let inline = |file: &Planned| servers::has_inline_hooks(&file.found.text);
         if self.program == Program::Codex && planned.iter().any(inline) {
             notes.push(
@@ -342,6 +375,7 @@ mod tests {
     fn planned(text: &str, part: Part, doing: Doing) -> String {
         let integration = Integration {
             program: Program::Codex,
+            rewaking: Rewaking::AsItStands,
             scope: Scope::User,
             own_name: "tidings",
             state_dir: None,

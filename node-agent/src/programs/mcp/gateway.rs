@@ -2,6 +2,7 @@
 //! found when it is back.
 
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use tidings_protocol::EpochMs;
 use tidings_protocol::session_api::{ApiError, Caller, ErrorType, Reply, Request};
@@ -9,6 +10,11 @@ use tidings_protocol::session_api::{ApiError, Caller, ErrorType, Reply, Request}
 use crate::cli::Door;
 use crate::cli::format::utc;
 use crate::clock::{Clock, SystemClock};
+use crate::connection::REQUEST_DEADLINE;
+
+/// How long an answer may take: somewhat more than a machine that the gateway asks has, so
+/// that it is the gateway that says why. A model is not kept waiting longer.
+const DEADLINE: Duration = REQUEST_DEADLINE.saturating_add(Duration::from_secs(2));
 
 /// Asks through a door, and remembers since when nobody answers there.
 #[derive(Debug)]
@@ -21,7 +27,10 @@ pub(super) struct Gateway {
 impl Gateway {
     pub(super) fn new(door: Door) -> Self {
         Self {
-            door,
+            door: Door {
+                deadline: DEADLINE,
+                ..door
+            },
             clock: SystemClock::new(),
             away_since: Mutex::new(None),
         }

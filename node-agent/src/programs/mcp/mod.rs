@@ -3,26 +3,30 @@
 
 mod caller;
 mod gateway;
+mod lines;
 mod listing;
 mod server;
 mod tools;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
-use rmcp::ServiceExt;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::io::stdio;
+use rmcp::{RoleServer, ServiceExt};
 use tidings_protocol::session_api::{ApiError, ErrorType};
+use tokio::io::DuplexStream;
+use tokio::time::timeout;
 
-use super::binding;
+use super::{binding, hook};
 use crate::cli::Door;
 use caller::Callers;
 use gateway::Gateway;
+use lines::Lines;
 use server::Server;
 
-/// The longest line that a program may send, in bytes: a message at its largest, and what
-/// JSON makes of it.
-const MAX_LINE_BYTES: usize = 1024 * 1024;
+/// How long the last lines may take to be written, once the program has no more to say.
+const FAREWELL: Duration = Duration::from_secs(5);
 
 /// An MCP server to be run.
 #[derive(Debug)]
@@ -36,6 +40,7 @@ pub struct Mcp {
 /// Serves until the program closes standard input.
 pub fn run(mcp: Mcp) -> Result<(), ApiError> {
     binding::sweep(&mcp.state_dir);
+    hook::sweep(&mcp.state_dir);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -43,16 +48,26 @@ pub fn run(mcp: Mcp) -> Result<(), ApiError> {
     let server = Server::new(Callers::of_process(mcp.state_dir), Gateway::new(mcp.door));
     let ended = runtime.block_on(async {
         let (stdin, stdout) = stdio();
-        let transport = AsyncRwTransport::new(stdin, stdout).with_max_line_length(MAX_LINE_BYTES);
-        let running = server
-            .serve(transport)
-            .await
-            .map_err(|error| failed(&error))?;
-        running.waiting().await.map_err(|error| failed(&error))
+        let lines = Lines::between(stdin, stdout);
+        let transport = AsyncRwTransport::new(lines.input, lines.output);
+        let ended = serve(server, transport).await;
+        // A program that reads no more has gone, or will.
+        let _ = timeout(FAREWELL, lines.written).await;
+        ended
     });
     // A reading of standard input that nobody ends is not waited for.
     runtime.shutdown_background();
-    ended.map(|_| ())
+    ended
+}
+
+async fn serve(
+    server: Server,
+    transport: AsyncRwTransport<RoleServer, DuplexStream, DuplexStream>,
+) -> Result<(), ApiError> {
+    let running = server.serve(transport).await;
+    let running = running.map_err(|error| failed(&error))?;
+    running.waiting().await.map_err(|error| failed(&error))?;
+    Ok(())
 }
 
 fn failed(error: &dyn std::fmt::Display) -> ApiError {
