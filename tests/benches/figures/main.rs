@@ -7,6 +7,7 @@
 //! Figures depend on the machine and on what else it does; each is printed with the
 //! specification's number beside it, and nothing fails when one is missed.
 
+mod backlog;
 mod fleet;
 mod growth;
 mod hook;
@@ -93,7 +94,10 @@ fn measure(wanted: &Wanted) -> Figures {
         });
     }
     if wanted.has("latency") {
-        with_local_node(|gateway, claude| latency::latency(gateway, claude, &mut figures));
+        with_local_node(|gateway, claude| {
+            latency::latency(gateway, claude, &mut figures);
+            backlog::backlog(gateway, claude, &mut figures);
+        });
     }
     if wanted.has("hook") {
         with_local_node(|gateway, claude| hook::hook(gateway, claude, &mut figures));

@@ -30,6 +30,35 @@ pub(crate) fn tail(path: &Path, lines: usize) -> Vec<Duration> {
     times
 }
 
+/// From these bytes, appended at once to the file at `path`, until `tail -F` has printed the last.
+pub(crate) fn tail_of_much(path: &Path, bytes: &[u8]) -> Duration {
+    let mut child = start("1", &[path], Stdio::piped());
+    let mut told = BufReader::new(child.stdout.take().expect("stdout is piped"));
+    let mut file = OpenOptions::new().append(true).open(path).expect("a file");
+    writeln!(file, "{{}}").expect("a line");
+    // This tells that it watches by now.
+    while told
+        .fill_buf()
+        .is_ok_and(|printed| !printed.ends_with(b"{}\n"))
+    {
+        let printed = told.buffer().len();
+        told.consume(printed);
+    }
+    told.consume(told.buffer().len());
+    let began = Instant::now();
+    file.write_all(bytes).expect("written");
+    let mut left = bytes.len();
+    while left > 0 {
+        let printed = told.fill_buf().expect("what tail prints").len();
+        told.consume(printed);
+        left = left.saturating_sub(printed);
+    }
+    let took = began.elapsed();
+    child.kill().expect("tail ends");
+    child.wait().expect("tail has ended");
+    took
+}
+
 /// A `tail -F` of these files that prints their last lines, so many, and what comes to them.
 pub(crate) fn start(last: &str, paths: &[&Path], stdout: Stdio) -> Child {
     Command::new("tail")

@@ -12,6 +12,7 @@ use crate::table::Figures;
 use work::{HUMAN_EVERY, Results, bare_scan, classify, transcript};
 
 pub(crate) use instructions::{alone, instructions};
+pub(crate) use work::work_of_an_agent;
 
 /// The size of the transcript: larger than any cache.
 const BYTES: u64 = 256 * 1024 * 1024;

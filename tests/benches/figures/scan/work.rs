@@ -41,6 +41,19 @@ pub(crate) fn transcript(root: &Path, bytes: u64, results: Results) -> PathBuf {
     path
 }
 
+/// So many bytes of what an agent writes with large results while nobody speaks.
+pub(crate) fn work_of_an_agent(bytes: usize) -> Vec<u8> {
+    let mut work = Vec::with_capacity(bytes + 64 * 1024);
+    let at_work = (0_u64..).filter(|at| !at.is_multiple_of(HUMAN_EVERY));
+    for at in at_work {
+        if work.len() >= bytes {
+            break;
+        }
+        work.extend(line(at, Results::Large).into_bytes());
+    }
+    work
+}
+
 fn line(at: u64, results: Results) -> String {
     let common = format!(
         r#""uuid":"00000000-0000-4000-8000-{at:012x}","timestamp":"2026-11-30T09:00:00.000Z","isSidechain":false,"userType":"external","entrypoint":"cli","cwd":"/home/ada/engine","sessionId":"{THREAD}","version":"2.1.280","gitBranch":"main""#
