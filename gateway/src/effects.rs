@@ -66,7 +66,10 @@ async fn all_agents(context: &NodeContext) -> Vec<AgentId> {
 async fn pass_on_one(context: &NodeContext, effect: Effect) {
     match effect {
         Effect::LinkChanged { host, link } => match context.state.link(link).await {
-            Ok(Some(link)) => context.presences.tell(&host, Message::Link(Box::new(link))),
+            Ok(Some(mut link)) => {
+                link.echo = link.echo.told_at(context.clock.now());
+                context.presences.tell(&host, Message::Link(Box::new(link)));
+            }
             Ok(None) => context.presences.tell(&host, Message::LinkRemoved { link }),
             Err(error) => {
                 tracing::warn!(%error, "a changed link could not be read");

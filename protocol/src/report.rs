@@ -81,6 +81,20 @@ pub struct Echo {
     pub key: Vec<u8>,
     /// The newest deliveries, oldest first, at most [`MAX_ECHO_DIGESTS`].
     pub deliveries: Vec<Delivery>,
+    /// What the gateway's clock showed when it told of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub told_at: Option<EpochMs>,
+}
+
+impl Echo {
+    /// As the gateway tells of it while its clock shows `now`.
+    #[must_use]
+    pub fn told_at(self, now: EpochMs) -> Self {
+        Self {
+            told_at: Some(now),
+            ..self
+        }
+    }
 }
 
 /// One text that the gateway delivered. The same text delivered again is another delivery.

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use quinn::{RecvStream, SendStream};
 use tidings_node::framed::{self, StreamError};
-use tidings_protocol::Host;
-use tidings_protocol::report::Report;
+use tidings_protocol::report::{Report, ReportAnswer, ReportVerdict};
 use tidings_protocol::wire::{MAX_FRAME_BYTES, Message};
+use tidings_protocol::{EpochMs, Host};
 use tokio::sync::{Semaphore, mpsc};
 
 use super::context::NodeContext;
@@ -38,7 +38,8 @@ pub(super) async fn serve_reports(
     let write = async {
         while let Some(answer) = answered.recv().await {
             match answer {
-                Ok(answer) => {
+                Ok(mut answer) => {
+                    date_what_is_current(&mut answer, context.clock.now());
                     tracing::trace!(?answer, "answer");
                     framed::write(&mut send, &Message::ReportAnswer(answer)).await?;
                 }
@@ -73,6 +74,16 @@ pub(super) async fn serve_reports(
     tokio::select! {
         end = write => end,
         end = read => end,
+    }
+}
+
+/// The link that a stale report is answered with is told of at this time.
+fn date_what_is_current(answer: &mut ReportAnswer, now: EpochMs) {
+    if let ReportVerdict::Stale {
+        current: Some(link),
+    } = &mut answer.verdict
+    {
+        link.echo = std::mem::take(&mut link.echo).told_at(now);
     }
 }
 

@@ -159,7 +159,8 @@ impl Session {
             let Some(last) = page.last() else { break };
             after = last.link;
             count += page.len() as u64;
-            for link in page {
+            for mut link in page {
+                link.echo = link.echo.told_at(self.context.clock.now());
                 framed::write(&mut stream, &Message::Link(Box::new(link))).await?;
             }
         }

@@ -207,7 +207,7 @@ fn link_row(row: &Row<'_>) -> rusqlite::Result<Link> {
         marker,
         echo: Echo {
             key: row.get(6)?,
-            deliveries: Vec::new(),
+            ..Echo::default()
         },
         last_look: last_look(row)?,
     })

@@ -51,11 +51,17 @@ impl GatewayClock {
         then.max(shows.saturating_sub(now.wall))
     }
 
-    /// Deliveries with the times that this machine's clock showed.
+    /// Deliveries with the times that this machine's clock showed. What the gateway's clock
+    /// showed when it told of them says if that clock was set ahead since it was asked. One
+    /// that seems to be still to come was made before a clock was set back: nobody knows how
+    /// old it is, and it counts as older than everything.
     pub(super) fn in_node_time(&self, mut echo: Echo, now: Moment) -> Echo {
-        let ahead = self.ahead_ms(now);
+        let showed_ahead = self.ahead_ms(now);
+        let tells_ahead = echo.told_at.take().map(|at| at.saturating_sub(now.wall));
+        let ahead = tells_ahead.map_or(showed_ahead, |tells| tells.max(showed_ahead));
         for delivery in &mut echo.deliveries {
-            delivery.at = delivery.at.saturating_sub(ahead);
+            let at = delivery.at.saturating_sub(ahead);
+            delivery.at = if at > now.wall { EpochMs::MIN } else { at };
         }
         echo
     }
@@ -87,15 +93,19 @@ mod tests {
     }
 
     fn delivered(gateway: &GatewayClock, at: EpochMs, now: Moment) -> EpochMs {
-        let echo = Echo {
-            key: Vec::new(),
-            deliveries: vec![Delivery {
-                id: 1,
-                digest: [0; 16],
-                at,
-            }],
+        gateway.in_node_time(delivery(at), now).deliveries[0].at
+    }
+
+    fn delivery(at: EpochMs) -> Echo {
+        let delivery = Delivery {
+            id: 1,
+            digest: [0; 16],
+            at,
         };
-        gateway.in_node_time(echo, now).deliveries[0].at
+        Echo {
+            deliveries: vec![delivery],
+            ..Echo::default()
+        }
     }
 
     #[test]
@@ -134,6 +144,29 @@ mod tests {
         let awake = moment(START + 15 * SECOND, 10);
         let at = START + 14 * SECOND;
         assert_eq!(delivered(&ahead(0), at, awake), at);
+    }
+
+    #[test]
+    fn a_gateway_whose_clock_is_set_ahead_after_it_was_asked_makes_no_delivery_younger() {
+        let behind = ahead(-5 * HOUR);
+        let now = moment(START + 10 * SECOND, 15);
+        // It was put right, delivered, and told of that two seconds later.
+        let told = delivery(START + 8 * SECOND).told_at(START + 10 * SECOND);
+        let told = behind.in_node_time(told, now);
+        assert_eq!(told, delivery(START + 8 * SECOND));
+        // What is under way for two seconds makes it no younger, where nothing was set.
+        let late = delivery(START + 7 * SECOND).told_at(START + 8 * SECOND);
+        let late = ahead(0).in_node_time(late, now);
+        assert_eq!(late, delivery(START + 7 * SECOND));
+    }
+
+    #[test]
+    fn a_delivery_from_before_a_clock_was_set_back_is_older_than_everything() {
+        let set_back = ahead(-5 * HOUR);
+        let now = moment(START + 10 * SECOND, 15);
+        let told = delivery(START - SECOND).told_at(START - 5 * HOUR + 10 * SECOND);
+        let told = set_back.in_node_time(told, now);
+        assert_eq!(told, delivery(EpochMs::MIN));
     }
 
     #[test]

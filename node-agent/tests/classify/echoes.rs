@@ -19,6 +19,7 @@ fn echo(deliveries: &[(u64, &str, i64)]) -> Echo {
     Echo {
         key: KEY.to_vec(),
         deliveries: deliveries.iter().map(delivery).collect(),
+        told_at: None,
     }
 }
 

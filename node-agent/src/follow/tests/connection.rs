@@ -150,6 +150,7 @@ fn delivered_at(at: i64) -> Echo {
     Echo {
         key: b"key".to_vec(),
         deliveries: vec![delivery],
+        told_at: None,
     }
 }
 

@@ -147,7 +147,7 @@ pub(super) fn fresh_link() -> Link {
         marker: Marker::at_start(NOON),
         echo: Echo {
             key: vec![9; 32],
-            deliveries: Vec::new(),
+            ..Echo::default()
         },
         last_look: Look::Good,
     }
@@ -170,6 +170,7 @@ pub(super) fn old_link() -> Link {
         echo: Echo {
             key: vec![8; 32],
             deliveries: vec![delivery(1, NOON - 5), delivery(2, NOON)],
+            told_at: Some(NOON + 5),
         },
         last_look: Look::Inconclusive(Inconclusive::RootUnavailable),
     }
