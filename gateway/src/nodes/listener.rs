@@ -23,6 +23,8 @@ use super::{pairing, session};
 
 /// How long a handshake may take.
 const HANDSHAKE_DEADLINE: Duration = Duration::from_secs(10);
+/// How long connections may take to end with the gateway.
+const FAREWELL: Duration = Duration::from_secs(2);
 /// Handshakes that wait to be looked at, and what they may have sent by then.
 const MAX_INCOMING: usize = 1_024;
 const MAX_INCOMING_BYTES: u64 = 16 * 1024;
@@ -203,7 +205,9 @@ pub async fn accept(
     endpoint.set_server_config(None);
     while connections.join_next().await.is_some() {}
     endpoint.close(0u32.into(), b"the gateway stops");
-    endpoint.wait_idle().await;
+    // A connection takes as long to end as its packets took at the worst: minutes, after a
+    // standstill. By then everybody has been told.
+    let _ = tokio::time::timeout(FAREWELL, endpoint.wait_idle()).await;
 }
 
 /// A stranger's place, for whoever begins a handshake.

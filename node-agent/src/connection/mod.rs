@@ -9,6 +9,7 @@ mod join;
 mod probe;
 mod provision;
 mod session;
+mod silence;
 mod tls;
 mod transport;
 mod trouble;

@@ -14,6 +14,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 use super::credentials::Credentials;
+use super::silence::until_silent;
 use super::transport::{CONTROL_FRAME_BYTES, REQUEST_DEADLINE};
 use crate::clock::Clock;
 use crate::follow::{Follower, GatewayClock, Moment};
@@ -138,6 +139,7 @@ impl Session<'_> {
         tasks.spawn(read_links(connection.clone(), follower.clone()));
         tasks.spawn(send_reports(connection.clone(), follower.clone(), queue));
         tasks.spawn(answer_requests(connection.clone(), follower.clone()));
+        tasks.spawn(notice_silence(connection.clone()));
         let mut presence = tokio::time::interval(PRESENCE_INTERVAL);
         let mut renewal = tokio::time::interval(RENEWAL_INTERVAL);
         let reason = loop {
@@ -230,6 +232,12 @@ async fn say_goodbye(control: &mut SendStream) {
     if framed::write(control, &goaway).await.is_ok() && control.finish().is_ok() {
         let _ = tokio::time::timeout(FINISH_DEADLINE, control.stopped()).await;
     }
+}
+
+/// A gateway that is heard no more is gone, whatever the transport still waits for.
+async fn notice_silence(connection: Connection) -> Result<String, StreamError> {
+    until_silent(&connection).await;
+    Ok("nothing has been heard of the gateway for 25 s".to_owned())
 }
 
 /// What the gateway says on the control stream until it says goodbye.

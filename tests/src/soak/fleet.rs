@@ -184,14 +184,14 @@ impl Fleet {
         }
     }
 
-    /// Sets the wall clock of the gateway so far behind, while no watcher asks for anything.
-    pub(super) fn set_gateway_behind(&mut self, ms: i64, watched: &Watched) {
+    /// Sets the wall clock of the gateway so far ahead, while no watcher asks for anything.
+    pub(super) fn set_gateway_ahead(&mut self, ms: i64, watched: &Watched) {
         let mut changes = watched
             .clock_changes
             .write()
             .unwrap_or_else(std::sync::PoisonError::into_inner);
         *changes += 1;
-        self.clocks.set_wall_ahead(-ms - self.clocks.wall_ahead());
+        self.clocks.set_wall_ahead(ms - self.clocks.wall_ahead());
     }
 
     /// Which of those that should be running are not, one line each.
@@ -211,7 +211,7 @@ impl Fleet {
     /// Puts everything right: all run, the weather is fair, the clocks show the time.
     pub(super) fn heal(&mut self, watched: &Watched) {
         self.resume_gateway();
-        self.set_gateway_behind(0, watched);
+        self.set_gateway_ahead(0, watched);
         if self.gateway_state == State::Down {
             self.start_gateway();
         }

@@ -120,7 +120,11 @@ impl Upheaval {
     }
 
     fn node_ends(&mut self, at: usize) {
-        let end = End::pick(&mut self.dice);
+        let end = match End::pick(&mut self.dice) {
+            // It would wait for the gateway's last answers, and everything with it.
+            End::Stopped if self.fleet.gateway_state != State::Up => End::Killed,
+            end => end,
+        };
         self.wrong.extend(self.fleet.end_node(at, end));
         self.undo_within(2_000, Undo::StartNode(at));
         self.tally.did(match end {
@@ -195,16 +199,15 @@ impl Upheaval {
         self.tally.did("clocks of nodes set");
     }
 
-    /// Behind and back: never ahead, since a message that was given at some time suppresses
-    /// no record from before.
+    /// Behind, ahead, and back.
     fn clock_of_gateway_is_set(&mut self) {
-        let behind = if self.dice.once_in(2) {
-            0
-        } else {
-            self.dice.below(CLOCK_MS)
+        let away = i64::try_from(self.dice.below(CLOCK_MS)).expect("a small number");
+        let ahead = match self.dice.below(4) {
+            0 => away,
+            1 => -away,
+            _ => 0,
         };
-        let behind = i64::try_from(behind).expect("a small number");
-        self.fleet.set_gateway_behind(behind, &self.watched);
+        self.fleet.set_gateway_ahead(ahead, &self.watched);
         self.tally.did("times the gateway's clock was set");
     }
 }
