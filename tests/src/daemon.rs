@@ -1,6 +1,7 @@
 //! A process that stays: its events on stdout, its log in a file.
 
 use std::fs::{self, OpenOptions};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
@@ -139,7 +140,10 @@ impl Daemon {
         }
         let status = self.child.wait().expect("the end of a process");
         Ended {
-            code: status.code().unwrap_or(-1),
+            // Below zero: the signal that ended it.
+            code: status
+                .code()
+                .unwrap_or_else(|| -status.signal().unwrap_or(0)),
             said,
         }
     }

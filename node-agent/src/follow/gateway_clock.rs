@@ -8,6 +8,9 @@ use tidings_protocol::report::Echo;
 
 use crate::clock::Clock;
 
+/// How long what the gateway tells may have been under way, in milliseconds.
+const UNDER_WAY_MS: i64 = 60 * 1_000;
+
 /// What both clocks of this machine show at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moment {
@@ -52,13 +55,15 @@ impl GatewayClock {
     }
 
     /// Deliveries with the times that this machine's clock showed. What the gateway's clock
-    /// showed when it told of them says if that clock was set ahead since it was asked. One
-    /// that seems to be still to come was made before a clock was set back: nobody knows how
+    /// showed when it told of them says if that clock was set ahead since it was asked; they
+    /// may then seem older than they are. One that seems to be still to come was made before a clock was set back: nobody knows how
     /// old it is, and it counts as older than everything.
     pub(super) fn in_node_time(&self, mut echo: Echo, now: Moment) -> Echo {
         let showed_ahead = self.ahead_ms(now);
         let tells_ahead = echo.told_at.take().map(|at| at.saturating_sub(now.wall));
-        let ahead = tells_ahead.map_or(showed_ahead, |tells| tells.max(showed_ahead));
+        let ahead = tells_ahead
+            .filter(|tells| *tells > showed_ahead)
+            .map_or(showed_ahead, |tells| tells.saturating_add(UNDER_WAY_MS));
         for delivery in &mut echo.deliveries {
             let at = delivery.at.saturating_sub(ahead);
             delivery.at = if at > now.wall { EpochMs::MIN } else { at };
@@ -153,7 +158,7 @@ mod tests {
         // It was put right, delivered, and told of that two seconds later.
         let told = delivery(START + 8 * SECOND).told_at(START + 10 * SECOND);
         let told = behind.in_node_time(told, now);
-        assert_eq!(told, delivery(START + 8 * SECOND));
+        assert_eq!(told, delivery(START + 8 * SECOND - UNDER_WAY_MS));
         // What is under way for two seconds makes it no younger, where nothing was set.
         let late = delivery(START + 7 * SECOND).told_at(START + 8 * SECOND);
         let late = ahead(0).in_node_time(late, now);

@@ -23,6 +23,8 @@ const SPARED: usize = 5;
 const WITH_CLOCKS: usize = 4;
 /// Every so many nodes one says everything that it does, every report included.
 const TALKATIVE: usize = 5;
+/// The signal that asks a process to end.
+const TERM: i32 = 15;
 
 /// Whether a process runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -136,8 +138,10 @@ impl Fleet {
             host.node.kill();
             return None;
         }
+        // One that has only just been started may not listen to the signal yet.
         let code = host.node.stop();
-        (code != 0).then(|| format!("{} ended with exit code {code}", host.node.name()))
+        let is_well = [0, -TERM].contains(&code);
+        (!is_well).then(|| format!("{} ended with exit code {code}", host.node.name()))
     }
 
     /// Starts the agent of a node that is down, without waiting for anything.
