@@ -105,13 +105,14 @@ impl Fleet {
         let name = format!("node-{number}");
         let proxy = Proxy::by(self.gateway.address(), dice.split());
         let mut node = Node::join_at(&self.gateway, &name, &proxy.address());
-        let machine = Machine::of(&mut node);
+        let mut machine = Machine::of(&mut node);
         if !number.is_multiple_of(TALKATIVE) {
             node.set_quiet();
         }
         let clocks = (number % WITH_CLOCKS == 1).then(|| self.clocks.others(&name));
         if let Some(clocks) = &clocks {
             clocks.govern(&mut node);
+            machine = machine.with_two_times();
         }
         node.run();
         self.memory.begins(node.id(), &name);
