@@ -2,7 +2,7 @@
 //! `cargo bench -p tidings-tests -- scan` (or `instructions`; `log`, and of it `rate` or `nodes`;
 //! `restart`, `latency`, `hook`, `idle`, `reconnect`, `store`) some. `growth` (or, of less,
 //! `growth small`) is taken only by its name. With `--json` stdout has one document, of what the
-//! specification asks for.
+//! specification asks for; with `--markdown` a table of that.
 //!
 //! Figures depend on the machine and on what else it does; each is printed with the
 //! specification's number beside it, and nothing fails when one is missed.
@@ -56,8 +56,11 @@ fn main() {
         return scan::alone(what, root.as_ref(), path.as_ref());
     }
     let figures = measure(&Wanted(words));
-    if flags.iter().any(|flag| flag == "--json") {
+    let asked_for = |name: &str| flags.iter().any(|flag| flag == name);
+    if asked_for("--json") {
         figures.print_json();
+    } else if asked_for("--markdown") {
+        figures.print_page();
     } else {
         figures.print();
     }

@@ -249,6 +249,35 @@ impl Results {
         json!({"results": rows.collect::<Vec<_>>()})
     }
 
+    /// The same as a table of a page.
+    pub(crate) fn page(&self) -> Vec<String> {
+        let head = [
+            "| figure | measured | target | beside it |",
+            "|---|---|---|---|",
+        ];
+        let rows = self.in_order().map(|(asked, measured)| {
+            let Asked {
+                name,
+                unit,
+                op,
+                target,
+                ..
+            } = asked;
+            let Comparison {
+                what,
+                value,
+                unit: other,
+            } = &measured.comparison;
+            let (measured, value) = (rounded(measured.value), rounded(*value));
+            let target = match asked.decides {
+                true => format!("{op} {target} {unit}"),
+                false => format!("({op} {target} {unit})"),
+            };
+            format!("| {name} | {measured} {unit} | {target} | {what}: {value} {other} |")
+        });
+        head.into_iter().map(str::to_owned).chain(rows).collect()
+    }
+
     /// The same as lines for people, with what decides nothing in brackets.
     pub(crate) fn lines(&self) -> Vec<String> {
         let rows = self.in_order().map(|(asked, measured)| {

@@ -42,6 +42,14 @@ impl Figures {
         println!("{}", self.results.json());
     }
 
+    /// Prints what the specification asks for as a table of a page.
+    #[expect(clippy::print_stdout, reason = "the figures are what a bench is for")]
+    pub(crate) fn print_page(&self) {
+        for line in self.results.page() {
+            println!("{line}");
+        }
+    }
+
     /// Prints the table of everything, and the one of what the specification asks for.
     #[expect(clippy::print_stdout, reason = "the figures are what a bench is for")]
     pub(crate) fn print(&self) {
