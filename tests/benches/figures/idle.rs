@@ -19,6 +19,8 @@ const TRANSCRIPTS: usize = 10_000;
 const FOLLOWED: usize = 1_000;
 /// How long nothing happens, in seconds: a sweep is in it.
 const IDLE: u32 = 70;
+/// For how many seconds nothing is written before it counts as idle.
+const SETTLED: u32 = 10;
 /// The kernel's clock ticks per second, as in every `/proc/<pid>/stat` of Linux.
 const TICKS_PER_SECOND: f64 = 100.0;
 
@@ -39,9 +41,16 @@ pub(crate) fn idle(figures: &mut Figures) {
     let mut follow = gateway.follow(head);
     let followed: Vec<&Path> = transcripts[..FOLLOWED].iter().map(Claude::path).collect();
     let mut plain = tail::start("0", &followed, Stdio::null());
-    let (cpu, plain_cpu) = (cpu_ticks(node.id()), cpu_ticks(plain.id()));
     let database = audit::open(gateway.state_dir());
     let mut version = audit::data_version(&database);
+    // What follows from adopting is still written for a while.
+    let mut quiet_for = 0;
+    while quiet_for < SETTLED {
+        assert_eq!(follow.signal_within(Duration::from_secs(1)), None);
+        let before = std::mem::replace(&mut version, audit::data_version(&database));
+        quiet_for = if version == before { quiet_for + 1 } else { 0 };
+    }
+    let (cpu, plain_cpu) = (cpu_ticks(node.id()), cpu_ticks(plain.id()));
     let mut commits = 0;
     for _ in 0..IDLE {
         let signal = follow.signal_within(Duration::from_secs(1));
