@@ -19,6 +19,20 @@ struct Asked {
     decides: bool,
 }
 
+impl Asked {
+    /// What is asked for; in brackets where it decides nothing.
+    fn shown(&self) -> String {
+        let Self {
+            op, target, unit, ..
+        } = self;
+        if self.decides {
+            format!("{op} {target} {unit}")
+        } else {
+            format!("({op} {target} {unit})")
+        }
+    }
+}
+
 /// Which figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Figure {
@@ -256,23 +270,14 @@ impl Results {
             "|---|---|---|---|",
         ];
         let rows = self.in_order().map(|(asked, measured)| {
-            let Asked {
-                name,
-                unit,
-                op,
-                target,
-                ..
-            } = asked;
+            let Asked { name, unit, .. } = asked;
             let Comparison {
                 what,
                 value,
                 unit: other,
             } = &measured.comparison;
             let (measured, value) = (rounded(measured.value), rounded(*value));
-            let target = match asked.decides {
-                true => format!("{op} {target} {unit}"),
-                false => format!("({op} {target} {unit})"),
-            };
+            let target = asked.shown();
             format!("| {name} | {measured} {unit} | {target} | {what}: {value} {other} |")
         });
         head.into_iter().map(str::to_owned).chain(rows).collect()
@@ -282,12 +287,7 @@ impl Results {
     pub(crate) fn lines(&self) -> Vec<String> {
         let rows = self.in_order().map(|(asked, measured)| {
             let value = format!("{} {}", rounded(measured.value), asked.unit);
-            let target = format!("{} {} {}", asked.op, asked.target, asked.unit);
-            let target = if asked.decides {
-                target
-            } else {
-                format!("({target})")
-            };
+            let target = asked.shown();
             let Comparison {
                 what,
                 value: other,
