@@ -314,6 +314,22 @@ impl Gateway {
         self.run(arguments).done()
     }
 
+    /// What kinds of signals a session has, oldest first.
+    #[track_caller]
+    pub fn kinds(&self, session: &str) -> Vec<String> {
+        let list = self.ask(&["signals", "list", "--session", session]);
+        let signals = list["signals"].as_array().expect("a list of signals");
+        let kind = |signal: &Value| signal["kind"].as_str().expect("a kind").to_owned();
+        signals.iter().map(kind).collect()
+    }
+
+    /// A person changes the goal of a session, recorded by hand.
+    #[track_caller]
+    pub fn goal_changed(&self, session: &str) {
+        let what = ["--kind", "goal_changed", "--actor", "human"];
+        self.ask(&[&["signals", "record", "--session", session][..], &what].concat());
+    }
+
     /// Runs `tidings <arguments>` against it in a terminal.
     pub fn terminal(&self, arguments: &[&str]) -> Terminal {
         let state_dir = self.state_dir.to_str().expect("a path of text");

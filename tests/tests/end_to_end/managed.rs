@@ -273,13 +273,7 @@ fn check_files(story: &Story, turn: &tidings_tests::transcripts::Turn) {
     assert_eq!(left, Vec::<std::path::PathBuf>::new());
     assert!(story.node.recorded(story.claude.thread()).is_some());
 
-    let signals = gateway.ask(&["signals", "list", "--session", WATCHER]);
-    let kinds: Vec<&Value> = signals["signals"]
-        .as_array()
-        .expect("signals")
-        .iter()
-        .map(|signal| &signal["kind"])
-        .collect();
+    let kinds = gateway.kinds(WATCHER);
     assert_eq!(kinds, ["compacted", "compacted"]);
     let answer = gateway.ask(&["sessions", "show", &story.worker]);
     assert_eq!(answer["sessionKey"], *story.worker);

@@ -153,16 +153,7 @@ async fn a_server_needs_no_gateway_to_begin_and_a_call_says_since_when_and_what_
 async fn who_nobody_knows_may_look_and_not_speak() {
     let gateway = Gateway::start(&Scratch::new());
     let program = Program::at_gateway(&gateway, None).await;
-    gateway.ask(&[
-        "signals",
-        "record",
-        "--session",
-        "agent:main:t",
-        "--kind",
-        "goal_changed",
-        "--actor",
-        "human",
-    ]);
+    gateway.goal_changed("agent:main:t");
     let target = json!({"sessionKey": "agent:main:t"});
     let status = program.done("session_status", target.clone()).await;
     assert_eq!(status["stateVersion"], 1);

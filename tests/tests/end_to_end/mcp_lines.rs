@@ -169,16 +169,7 @@ fn the_python_client_gets_on_with_the_server() {
         return;
     };
     let gateway = Gateway::start(&Scratch::new());
-    gateway.ask(&[
-        "signals",
-        "record",
-        "--session",
-        "agent:main:t",
-        "--kind",
-        "goal_changed",
-        "--actor",
-        "human",
-    ]);
+    gateway.goal_changed("agent:main:t");
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/end_to_end/mcp_client.py");
     let mut command = gateway.scratch().command(&python);
     command

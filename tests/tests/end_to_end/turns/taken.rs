@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use tidings_tests::model::{Play, Say};
 use tidings_tests::{WATCHER, until, until_within};
 
@@ -64,15 +64,7 @@ fn a_child_is_run_at_once_and_its_parent_gets_the_result() {
             .then_some(())
     });
     let child = spawned["sessionKey"].as_str().expect("a key");
-    let signals = running
-        .gateway
-        .ask(&["signals", "list", "--session", child]);
-    let kinds: Vec<&Value> = signals["signals"]
-        .as_array()
-        .expect("signals")
-        .iter()
-        .map(|signal| &signal["kind"])
-        .collect();
+    let kinds = running.gateway.kinds(child);
     assert_eq!(kinds, ["child_spawned", "run_completed"]);
 }
 
